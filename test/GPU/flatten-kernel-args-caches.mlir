@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --kvcache-flatten-kernel-args --split-input-file | FileCheck %s
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // The ABI of a cache follows from its type, whatever the kernel does with it.
 
@@ -68,8 +67,7 @@ module attributes {gpu.container_module} {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 64>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 64>
 !scales = !kvcache.scales<!cache>
 
 // A view of scales has no blocks, and no table but that of the scales.
@@ -90,8 +88,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 64>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 64>
 !scales = !kvcache.scales<!cache>
 
 // A cache and a view of its scales share what is stored to.
@@ -118,8 +115,7 @@ module attributes {gpu.container_module} {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = ?>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = ?>
 
 // CHECK-LABEL: gpu.func @page_size_as_a_parameter(
 // CHECK-SAME:      kvcache.parameters = [

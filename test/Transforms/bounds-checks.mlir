@@ -167,8 +167,7 @@ func.func @encoded_row(%k: !cache, %e: index) -> index {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rows = !kvcache.row_indices<rows = 256, page_size = 64>
 
 // Every page that is read; the base is as aligned as promised.
@@ -259,8 +258,7 @@ func.func @populate_of_a_continuous_cache(%k: !cache, %b: index, %base: index) -
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!cache = !kvcache.paged<bf16, #kv, page_size = 48>
+!cache = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 48>
 
 // A check has the line of its op, also inside loops and kernels.
 
@@ -282,8 +280,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 8>
-!collection = !kvcache.paged_collection<f32, #kv, page_size = 4>
+!collection = !kvcache.paged_collection<f32, <num_heads = 1, head_size = 8>, page_size = 4>
 !blocks = memref<?x2x?x4x1x8xf32, strided<[?, ?, ?, 8, 8, 1], offset: ?>>
 
 // What the tensors of a collection promise each other: a row of the table for

@@ -3,8 +3,7 @@
 
 // A kind that the author sets, and that is not possible: no pass takes it.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 gpu.module @kernels [#nvvm.target<chip = "sm_80">] {
@@ -18,8 +17,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_80">] {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16>
 
 func.func @host(%k: !cache, %i: index, %kt: !kt) {
@@ -31,8 +29,7 @@ func.func @host(%k: !cache, %i: index, %kt: !kt) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
@@ -46,8 +43,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 18>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 18>, page_size = 16>
 !kt = !kvcache.tile<64x16xf8E4M3FN>
 
 gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {

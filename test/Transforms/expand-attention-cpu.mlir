@@ -3,8 +3,7 @@
 // RUN: not kvcache-opt %s --kvcache-expand-ops=vector-bits=96 --split-input-file 2>&1 | FileCheck %s --check-prefix=BITS
 // BITS: error: 'kvcache-expand-ops' expects 'vector-bits' to be 128, 256 or 512, got 96
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Memory is the function's own: up to 8 rows of each of 4 heads, which have 1 KiB of a token, and 256 rows of one head.
 // CHECK-LABEL: func.func @attend(
@@ -82,8 +81,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 // A token's 128 query heads are many rows. One read is key and value. Ids give pages and offsets: neither lengths nor the
 // table are read.
@@ -102,8 +100,7 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 128>
 
 // A token's 4 query heads are few rows, and the only ones of sparse rows. Its scale is multiplied by scores and weights.
 // CHECK-LABEL: func.func @scale_tokens(
@@ -123,8 +120,7 @@ func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cach
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Rows are not split on the CPU.
 // CHECK-LABEL: func.func @split(

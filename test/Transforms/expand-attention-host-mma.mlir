@@ -3,8 +3,7 @@
 // RUN: not kvcache-opt %s --kvcache-expand-ops="vector-bits=256 mma=dot" --split-input-file 2>&1 | FileCheck %s --check-prefix=BITS
 // BITS: error: 'kvcache-expand-ops' expects 'vector-bits' to be 512 with matrix instructions, got 256
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Queries and keys are 64 pairs of elements, values pairs of tokens, and probabilities take the place of scores. Tiles need
 // values transposed.
@@ -60,8 +59,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 80>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 1, head_size = 80>, page_size = 16>
 
 // Tiles have 32 elements of a key, so the products of 80 are of f32.
 // CHECK-LABEL: func.func @attend_to_80(
@@ -77,8 +75,7 @@ func.func @attend_to_80(%q: memref<?x1x80xbf16>, %keys: !cache, %values: !cache,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 64>
-!cache = !kvcache.paged<f16, #kv, page_size = 16>
+!cache = !kvcache.paged<f16, <num_heads = 1, head_size = 64>, page_size = 16>
 
 // f16 is not exact in bf16.
 // CHECK-LABEL: func.func @attend_to_f16(
@@ -94,8 +91,7 @@ func.func @attend_to_f16(%q: memref<?x1x64xbf16>, %keys: !cache, %values: !cache
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 64>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 16>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 64>, page_size = 16, scale = f32, granularity = 16>
 
 // Elements times scales of f32 are not exact either.
 // CHECK-LABEL: func.func @attend_to_groups(

@@ -5,8 +5,7 @@
 // RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_90a,sm_100a --kvcache-split-attention --kvcache-expand-ops="for-gpu chip=sm_90a,sm_100a" --split-input-file | FileCheck %s --check-prefix=GPU
 // RUN: kvcache-opt %s --kvcache-plan-attention --kvcache-split-attention --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefix=GPU
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // On a GPU, a warp computes the 4 heads of a group for a row: 16 lanes share a token, and 4 tokens are in flight.
 // REMARK: remark: [Passed] attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = none, l2_hint = evict_{{first|normal}}>"
@@ -31,8 +30,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // On tensor cores, four warps take 64 rows: 16 tokens for 4 heads. Keys and values have pipes of their own, and the
 // queries are in registers.
@@ -91,8 +89,7 @@ func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !c
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 128>
 
 // A scale of a token is multiplied by scores and weights, and static scales by queries and outputs.
 // GPU-LABEL: func.func @scale_tokens(
@@ -111,8 +108,7 @@ func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cach
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 // On tensor cores, a tile is gathered by ids that threads have stored; those of the next tile are loaded meanwhile.
 // GPU-LABEL: func.func @attend_to_rows(
@@ -202,8 +198,7 @@ func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // The size of a slot: 32 heads, each with 16 times 130 floats and a counter.
 // GPU-LABEL: func.func @split(
@@ -237,8 +232,7 @@ func.func @split(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Two warps share the 8 heads of a group, and both read its tokens.
 // GPU-LABEL: func.func @split_large_groups(
@@ -254,8 +248,7 @@ func.func @split_large_groups(%q: memref<?x64x128xbf16>, %keys: !cache, %values:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Several rows of a sequence are split, and read the same tokens.
 // GPU-LABEL: func.func @split_several_rows(
@@ -271,8 +264,7 @@ func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values:
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 // Latent rows are split on tensor cores. A layer of the grid has whole rows, and 32 layers have parts, which another
 // launch merges. Rows and heads are the grid's x.
@@ -290,8 +282,7 @@ func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memre
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 // With few query heads, tokens are the rows of products, 64 at a time, and query rows their columns; so are the elements of
 // values. Weights go through shared memory, and maxima, too.
@@ -318,8 +309,7 @@ func.func @few_heads(%q: memref<?x32x576xbf16>, %cache: !mla, %n: memref<?xi32>,
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 // The blocks of a grid that does not depend on the batch take units of work. Each warp finds the sequence of a unit. Newer
 // chips have a schedule by default.
@@ -357,8 +347,7 @@ func.func @take_units(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // The L2 cache evicts first what one block alone reads: tokens of sequences of few rows, of which it has all. Prompts and
 // sparse rows have no hint, unless the op has one.
@@ -389,8 +378,7 @@ func.func @streams(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f32, #kv, page_size = 64>
+!cache = !kvcache.paged<f32, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // REMARK: remark: [Missed] attention | Category:kvcache-expand-ops | Reason="queries of f32", Remark="no tensor cores"
 func.func @attend_without_tensor_cores(%q: memref<?x32x128xf32>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
@@ -402,8 +390,7 @@ func.func @attend_without_tensor_cores(%q: memref<?x32x128xf32>, %keys: !cache, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = ?>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = ?>
 
 // Tiles begin at the first token that a row sees, since pages may have any size. There is nothing to clear before it: only
 // queries are stored.

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --kvcache-expand-copies --canonicalize --split-input-file | FileCheck %s --implicit-check-not=kvcache.async --implicit-check-not=kvcache.wait --implicit-check-not=kvcache.setup --implicit-check-not=kvcache.first_warp
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 // On the CPU one thread copies the 1024 units of 16 bytes.
@@ -27,8 +26,7 @@ func.func @load(%k: !cache, %kt: !kt, %b: index, %h: index, %t: index, %d: index
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 64>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 64>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 64>, page_size = 16, scale = f32, granularity = 64>
 !kt = !kvcache.tile<8x64xf8E4M3FN>
 
 // Row ids outside of the cache, negative ones too, give zeros; a quantized cache
@@ -54,8 +52,7 @@ func.func @gather(%k: !cache, %kt: !kt, %h: index, %d: index, %ids: memref<8xi32
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 // In a kernel all threads take part.
@@ -77,8 +74,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 // One thread initializes the barriers of the pipe, and of each copy outside of it,

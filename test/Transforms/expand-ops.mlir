@@ -6,8 +6,7 @@
 
 // UNCHECKED: error: 'kvcache.copy_pages' op expects 'kvcache-expand-ops' to run before 'kvcache-bounds-checks'
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Loads of keys and values are before the stores. A thread copies 16 bytes.
 // CHECK-LABEL: func.func @copy_pages(
@@ -51,8 +50,7 @@ func.func @copy_scales(%cache: !collection, %pairs: memref<?x2xi32>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 128>
 
 // Eight of 32 threads copy the scales of a token, which are in flight with its
 // elements.
@@ -73,8 +71,7 @@ func.func @copy_of_bits(%from: !cache, %to: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 128>
 
 // A scale for a head: on a GPU 16 threads share it, on the CPU a head is a unit.
 // A warp has two of the eight scales of a sector: eight threads store them when
@@ -109,8 +106,7 @@ func.func @append_with_zero_points(%k: memref<?x8x128xbf16>, %keys: !cache, %row
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+!cache = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E4M3FN, granularity = 16>
 
 // Halves of a rope of 6 elements are no pairs of a byte: a thread has a group.
 // CHECK-LABEL: func.func @append_odd_halves(
@@ -123,8 +119,7 @@ func.func @append_odd_halves(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // With checks, a row is compared with those before it.
 // CHECK-LABEL: func.func @slots(
@@ -145,8 +140,7 @@ func.func @slots(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 3, head_size = 12>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 3, head_size = 12>, page_size = 64>
 !rows = memref<?x3x12xbf16, strided<[?, 12, 1], offset: ?>>
 
 // Before the launch, addresses and open strides are checked: heads of 24 bytes are aligned to 8.
@@ -174,8 +168,7 @@ func.func @alignment(%k: !rows, %keys: !cache, %rows: memref<?xi32>) {
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 #index = #kvcache.params<num_heads = 1, head_size = 128>
 !index = !kvcache.paged<bf16, #index, page_size = 64>
-#state = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
-!states = !kvcache.paged<f32, #state, page_size = 4>
+!states = !kvcache.paged<f32, <num_heads = 1, head_size = 512, is_mla = true>, page_size = 4>
 !scaled_index = !kvcache.paged<f8E4M3FN, #index, page_size = 64, scale = f32, granularity = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --kvcache-hoist-lookups --allow-unregistered-dialect --split-input-file | FileCheck %s
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!cache>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 !tile = memref<16x4xf32, strided<[32, 1], offset: ?>>

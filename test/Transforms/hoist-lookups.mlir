@@ -6,8 +6,7 @@
 // REMARK: [Missed] lookup | Category:kvcache-hoist-lookups | Reason="its indices change in the loop", Remark="lookup stays in its loop"
 // REMARK: Reason="the loop holds a check"
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 !tile = memref<16x128xbf16, strided<[1024, 1], offset: ?>>
 
@@ -158,8 +157,7 @@ func.func @known_page_stays(%k: !cache, %b: index, %t: index, %page: index, %n: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Out of a nest the guard is that all of its loops run.
 
@@ -254,8 +252,7 @@ func.func @not_past_the_bound_of_the_inner_loop(%k: !cache, %b: index, %t: index
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // A branch may protect the lookup.
 
@@ -350,8 +347,7 @@ func.func @not_out_of_an_unsigned_loop(%k: !cache, %b: index, %n: index, %out: m
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // A check stands before what it protects.
 
@@ -425,8 +421,7 @@ func.func @guarded_where_the_entry_need_not_exist(%blocks: memref<?x2x?x64x8x128
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // An assertion stands before what it protects, wherever it is in the loop.
 

@@ -2,8 +2,7 @@
 
 // Constants that are not at 16 bytes of a head.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16>
 
 func.func @load(%k: !cache, %i: index, %kt: !kt) {
@@ -16,8 +15,7 @@ func.func @load(%k: !cache, %i: index, %kt: !kt) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f8E4M3FN, granularity = 16>
 !kt = !kvcache.tile<16x32xi8>
 
 gpu.module @kernels {
@@ -33,8 +31,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16>
 !ring = !kvcache.pipe<2, !kt>
 

@@ -2,8 +2,7 @@
 
 // Copies without what the passes before add, and kinds that a barrier can't serve.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16>
 
 func.func @no_kind(%k: !cache, %i: index, %kt: !kt) {
@@ -15,8 +14,7 @@ func.func @no_kind(%k: !cache, %i: index, %kt: !kt) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16>
 
 gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
@@ -33,8 +31,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16, swizzle_128b>
 !desc = !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>
 
@@ -50,8 +47,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16, swizzle_128b>
 !desc = !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>
 

@@ -2,8 +2,7 @@
 
 // What copies wait for, and where writes need a fence before them.
 
-#kv = #kvcache.params<num_heads = 2, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 2, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16, swizzle_128b>
 
 // The second copy reuses a tile, and so threads synchronize before both, although
@@ -36,8 +35,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 2, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 2, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16, swizzle_128b>
 
 // The second copy comes after a store to its tile.
@@ -63,8 +61,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 2, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 2, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 
 // Products read by the asynchronous proxy what threads have copied.
@@ -111,8 +108,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 2, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 2, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16, swizzle_128b>
 !memory = memref<2048xi8, #gpu.address_space<workgroup>>
 
@@ -136,9 +132,8 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-#odd = #kvcache.params<num_heads = 1, head_size = 18>
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
-!odd = !kvcache.paged<f8E4M3FN, #odd, page_size = 16>
+!odd = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 18>, page_size = 16>
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16>
 !plain = !kvcache.tile<16x16xf8E4M3FN>
 !async = !kvcache.tile<16x64xf8E4M3FN>
@@ -164,8 +159,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_80">] {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 2, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 2, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16, swizzle_128b>
 !memory = memref<2048xi8, #gpu.address_space<workgroup>>
 
@@ -212,9 +206,8 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 #kv = #kvcache.params<num_heads = 2, head_size = 128>
-#row = #kvcache.params<num_heads = 1, head_size = 24>
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
-!rows = !kvcache.paged<bf16, #row, page_size = 16>
+!rows = !kvcache.paged<bf16, <num_heads = 1, head_size = 24>, page_size = 16>
 !blocks = memref<?x2x?x16x2x128xbf16>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16, swizzle_128b>

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --kvcache-attach-targets=chip=sm_90a --kvcache-choose-copies --kvcache-materialize-descriptors --kvcache-lower-pipes --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !ring = !kvcache.pipe<2, !kt, producers = 4>
 
@@ -26,8 +25,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !ring = !kvcache.pipe<2, !kt, producers = 4>
 
@@ -52,8 +50,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !ring = !kvcache.pipe<2, !kt, producers = 4>
 
@@ -78,8 +75,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !ring = !kvcache.pipe<2, !kt, producers = 4>
 
@@ -104,8 +100,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !ring = !kvcache.pipe<2, !kt, producers = 4>
 
@@ -127,8 +122,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !ring = !kvcache.pipe<2, !kt, producers = 4>
 
@@ -152,8 +146,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !ring = !kvcache.pipe<2, !kt, producers = 4>
 
@@ -181,8 +174,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !ring = !kvcache.pipe<2, !kt, producers = 4>
 
@@ -208,8 +200,7 @@ gpu.module @kernels {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !ring = !kvcache.pipe<2, !kt, producers = 4>
 

@@ -3,8 +3,7 @@
 
 // Fields that the chip can't have. Expansion refuses them as well.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @mma_of_another_chip(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'config' to have an 'mma' and 'rows' that the chip has for such caches, got #kvcache.attention_config<mma = tcgen05>}}
@@ -15,8 +14,7 @@ func.func @mma_of_another_chip(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @rows_without_wgmma(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'config' to have an 'mma' and 'rows' that the chip has for such caches, got #kvcache.attention_config<mma = wgmma, rows = 16>}}
@@ -27,8 +25,7 @@ func.func @rows_without_wgmma(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @shared_memory(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'config' to have tiles of at most 231424 bytes of shared memory, got 557056}}
@@ -39,8 +36,7 @@ func.func @shared_memory(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @dequant(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'config' to have 'dequant' = tile here, got registers}}
@@ -51,8 +47,7 @@ func.func @dequant(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @shares(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'config' to have 'acc_shares' = 1 here, got 2}}
@@ -63,8 +58,7 @@ func.func @shares(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @schedule_of_splits(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
   // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, got ping_pong}}
@@ -75,8 +69,7 @@ func.func @schedule_of_splits(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @turns_of_one_warpgroup(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, got ping_pong}}
@@ -87,8 +80,7 @@ func.func @turns_of_one_warpgroup(%q: memref<?x32x128xbf16>, %k: !cache, %n: mem
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!latent = !kvcache.paged<bf16, #mla, page_size = 64>
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @keys_of_swap_ab(%q: memref<?x32x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>) {
   // expected-error @below {{expects 'config' to have 'keys' = 64 here, got 32}}
@@ -99,8 +91,7 @@ func.func @keys_of_swap_ab(%q: memref<?x32x576xbf16>, %k: !latent, %n: memref<?x
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!wide = !kvcache.paged<f32, #kv, page_size = 64>
+!wide = !kvcache.paged<f32, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @tiles_of_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf32>) {
   // expected-error @below {{expects 'config' to have an 'mma', or no fields of tiles, for a kernel without tensor cores, got #kvcache.attention_config<keys = 32, stages = 3>}}
@@ -111,8 +102,7 @@ func.func @tiles_of_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @swap_of_narrow_values(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x48xbf16>) {
   // expected-error @below {{expects 'config' to have 'swap_ab' = false here, got true}}
@@ -123,8 +113,7 @@ func.func @swap_of_narrow_values(%q: memref<?x32x128xbf16>, %k: !cache, %n: memr
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!wide = !kvcache.paged<f32, #kv, page_size = 64>
+!wide = !kvcache.paged<f32, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @swap_of_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf32>) {
   // expected-error @below {{expects 'config' to have an 'mma', or no fields of tiles, for a kernel without tensor cores, got #kvcache.attention_config<swap_ab = true>}}
@@ -135,8 +124,7 @@ func.func @swap_of_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!wide = !kvcache.paged<f32, #kv, page_size = 64>
+!wide = !kvcache.paged<f32, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @persistent_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf32>, %w: memref<?xi8>) {
   // expected-error @below {{expects 'config' to have an 'mma', or no fields of tiles, for a kernel without tensor cores, got #kvcache.attention_config<persistent = 64>}}
@@ -147,8 +135,7 @@ func.func @persistent_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi3
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @loads_of_copied_tiles(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'config' to have no 'convert_loads' here, where threads convert no elements, got 9}}

@@ -3,8 +3,7 @@
 // Alignment: the largest power of two that divides the bytes of the access, of
 // a head and of a row, and is at most that of the blocks, 16.
 
-#bf16_heads_of_128 = #kvcache.params<num_heads = 8, head_size = 128>
-!bf16_heads_of_128 = !kvcache.paged<bf16, #bf16_heads_of_128, page_size = 16>
+!bf16_heads_of_128 = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 // CHECK-LABEL: func.func @alignment_of_bf16_heads_of_128(
 // CHECK:         vector.load {{.*}} {alignment = 2 : i64} : {{.*}}, vector<1xbf16>
@@ -245,10 +244,9 @@ func.func @alignment_of_f16_heads_of_36(%k: !f16_heads_of_36, %b: index, %d: ind
 // their distances are known to be.
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-#narrow = #kvcache.params<num_heads = 8, head_size = 24>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
-!narrow = !kvcache.paged<bf16, #narrow, page_size = 64>
+!narrow = !kvcache.paged<bf16, <num_heads = 8, head_size = 24>, page_size = 64>
 !blocks = memref<?x2x?x64x8x128xbf16>
 !odd_offset = memref<?x2x?x64x8x128xbf16, strided<[262144, 131072, 65536, 1024, 128, 1], offset: 8>>
 !odd_layers = memref<?x2x?x64x8x128xbf16, strided<[262160, 131080, 65544, 1024, 128, 1]>>

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --cse --split-input-file | FileCheck %s --implicit-check-not="{{!kvcache[.]|kvcache[.][a-z_]+ [%a-z]}}"
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Inside a page 32 bits suffice; where the page id is multiplied by the page distance they
 // don't.
@@ -111,8 +110,7 @@ func.func @block_tile_is_a_window_of_rows(%k: !cache, %b: index, %h: index, %t: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.continuous<bf16, #kv>
+!cache = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 // A block of a continuous cache may hold more than 2^31 elements.
 

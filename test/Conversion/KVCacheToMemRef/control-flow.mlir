@@ -2,8 +2,7 @@
 
 // Caches and row indices expand to their parts wherever values travel.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 // CHECK-LABEL: func.func private @declaration(
@@ -30,8 +29,7 @@ func.func @cache_result(%k: !cache) -> !cache {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Attributes stay on their argument; those of a cache go to its pointers, and
 // its name is the prefix of its parts' names.
@@ -57,8 +55,7 @@ func.func @no_caches(%m: memref<?xf32> {llvm.noalias}, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 // CHECK-LABEL: func.func @select_chooses_every_part(
@@ -192,8 +189,7 @@ func.func @row_indices_travel_like_caches(%c: i1, %x: !rows, %y: !rows) -> !rows
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !shared = memref<16xindex, #gpu.address_space<workgroup>>
 !private = memref<4xindex, #gpu.address_space<private>>
 
@@ -260,8 +256,7 @@ func.func @launch_captures_parts(%k: !cache, %n: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // A launch passes the parts, and its grid may come from a query.
 
@@ -293,8 +288,7 @@ module attributes {gpu.container_module} {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // CHECK-LABEL: func.func @execute_region(
 // CHECK:         %[[CACHE:.*]]:10 = scf.execute_region -> (memref<bf16, strided<[], offset: ?>>, i32, index,

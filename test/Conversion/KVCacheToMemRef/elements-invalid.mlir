@@ -3,8 +3,7 @@
 
 // Constants that are no multiples of the width of their access.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @load(%k: !cache, %i: index) -> vector<8xbf16> {
   %c12 = arith.constant 12 : index
@@ -15,8 +14,7 @@ func.func @load(%k: !cache, %i: index) -> vector<8xbf16> {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @store(%k: !cache, %i: index, %v: vector<4xbf16>) {
   %c2 = arith.constant 2 : index
@@ -27,8 +25,7 @@ func.func @store(%k: !cache, %i: index, %v: vector<4xbf16>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !tile = memref<4x64xbf16, strided<[1024, 1], offset: ?>>
 
 func.func @block_tile(%k: !cache, %i: index) -> bf16 {
@@ -41,8 +38,7 @@ func.func @block_tile(%k: !cache, %i: index) -> bf16 {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f32, granularity = 32>
 
 func.func @load_quantized(%k: !cache, %i: index) -> vector<16xf8E4M3FN> {
   %c8 = arith.constant 8 : index
@@ -53,8 +49,7 @@ func.func @load_quantized(%k: !cache, %i: index) -> vector<16xf8E4M3FN> {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f32, granularity = 32>
 
 func.func @store_quantized(%k: !cache, %i: index, %v: vector<32xbf16>) {
   %c16 = arith.constant 16 : index
@@ -65,8 +60,7 @@ func.func @store_quantized(%k: !cache, %i: index, %v: vector<32xbf16>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f32, granularity = 32>
 
 func.func @load_scale(%k: !cache, %i: index) -> (f32, vector<2xf32>) {
   %c33 = arith.constant 33 : index
@@ -79,8 +73,7 @@ func.func @load_scale(%k: !cache, %i: index) -> (f32, vector<2xf32>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!cache>
 
 func.func @scales(%s: !scales, %i: index) -> vector<4xf32> {
@@ -92,8 +85,7 @@ func.func @scales(%s: !scales, %i: index) -> vector<4xf32> {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!cache>
 
 func.func @load_scale_of_a_view(%s: !scales, %i: index) -> (vector<2xf32>, vector<4xf32>) {

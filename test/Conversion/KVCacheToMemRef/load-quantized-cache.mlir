@@ -116,8 +116,7 @@ func.func @whole_head(%k: !fp8, %b: index) -> vector<128xf32> {
 
 // -----
 
-#ragged = #kvcache.params<num_heads = 8, head_size = 80>
-!ragged = !kvcache.paged<f8E4M3FN, #ragged, page_size = 64, scale = f32, granularity = 32>
+!ragged = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 80>, page_size = 64, scale = f32, granularity = 32>
 
 // The last group of a head may be shorter. A row of scales is 24 of them.
 
@@ -155,8 +154,7 @@ func.func @part_of_the_ragged_group(%k: !ragged, %b: index, %d: index) -> vector
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 96>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f16, granularity = 24>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 96>, page_size = 64, scale = f16, granularity = 24>
 
 // Groups that start anywhere in the lanes: a scale for every 8 of them.
 

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --cse --split-input-file | FileCheck %s --implicit-check-not="{{!kvcache[.]|kvcache[.][a-z_]+ [%a-z]}}"
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = ?>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = ?>
 
 // A page of no rows is no reason to divide by zero.
 
@@ -21,8 +20,7 @@ func.func @collection(%blocks: memref<?x2x?x?x8x128xbf16>, %lengths: memref<?xi3
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = ?>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = ?>
 
 // A token is divided by the page size once, however many accesses it has.
 

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --cse --split-input-file | FileCheck %s --implicit-check-not="{{!kvcache[.]|kvcache[.][a-z_]+ [%a-z]}}"
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 // One wide read from the table, a row for each entry; then what a dynamic
@@ -75,8 +74,7 @@ func.func @dynamic_offset_reads_the_table_again(%rows: !rows, %o: index) -> inde
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !page = !kvcache.row_indices<rows = 64, page_size = 64>
 !part = !kvcache.row_indices<rows = 16, page_size = 64>
 
@@ -124,8 +122,7 @@ func.func @get_row_of_one_page_adds(%rows: !part, %o: index) -> index {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.continuous<bf16, #kv>
+!cache = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 !rows = !kvcache.row_indices<rows = 100>
 
 // CHECK-LABEL: func.func @populate_of_a_continuous_cache_is_its_row_index(
@@ -141,8 +138,7 @@ func.func @populate_of_a_continuous_cache_is_its_row_index(%k: !cache, %b: index
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 48>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 48>
 !rows = !kvcache.row_indices<rows = 144, page_size = 48>
 
 // Three pages can't be read by twos.
@@ -302,8 +298,7 @@ func.func @rows_12_of_pages_3_aligned_6(%k: !cache3, %b: index, %base: index)
 // In GPU code each read is aligned to its own size, at most 16 bytes, or 32
 // where the chip has such loads.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 gpu.module @sm_90a [#nvvm.target<chip = "sm_90a">] {
   // CHECK-LABEL: gpu.func @sm_90a_rows_96_of_pages_16(

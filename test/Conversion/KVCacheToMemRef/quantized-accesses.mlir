@@ -1,11 +1,10 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --cse --split-input-file | FileCheck %s --implicit-check-not="{{!kvcache[.]|kvcache[.][a-z_]+ [%a-z]|unrealized}}"
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-#ragged = #kvcache.params<num_heads = 8, head_size = 80>
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 !int8 = !kvcache.paged<i8, #kv, page_size = 64, scale = bf16, granularity = 128>
 !nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
-!ragged = !kvcache.paged<f8E4M3FN, #ragged, page_size = 64, scale = f32, granularity = 32>
+!ragged = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 80>, page_size = 64, scale = f32, granularity = 32>
 
 // A hint is of the elements alone.
 

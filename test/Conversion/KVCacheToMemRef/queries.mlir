@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --cse --split-input-file | FileCheck %s --implicit-check-not="{{!kvcache[.]|kvcache[.][a-z_]+ [%a-z]}}"
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Lengths, maxima and table entries are unsigned.
 
@@ -141,8 +140,7 @@ func.func @extents_of_a_view(%k: !cache) -> (index, index, index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // CHECK-LABEL: func.func @queries_of_a_collection(
 // CHECK-SAME:      %{{[^:]*}}: memref<bf16, strided<[], offset: ?>>, %{{[^:]*}}: i32, %[[LAYERS:[^:]*]]: i32, %{{[^:]*}}: index,
@@ -156,8 +154,7 @@ func.func @queries_of_a_collection(%c: !collection, %b: index) -> (index, index)
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache48 = !kvcache.paged<bf16, #kv, page_size = 48>
+!cache48 = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 48>
 
 // A negative id, which as unsigned would name a far page, stays as it is.
 
@@ -210,8 +207,7 @@ func.func @row_index_with_pages_of_one(%k: !cache1, %b: index, %t: index) -> ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.continuous<bf16, #kv>
+!cache = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 // A continuous cache looks its one block up; tokens may pass 32 bits of elements.
 
@@ -245,8 +241,7 @@ func.func @other_queries_of_a_continuous_cache(%k: !cache, %encoded: index) -> (
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+!cache = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E4M3FN, granularity = 16>
 
 // Two elements of 4 bits are one stored byte: a row is 8 * 64 of them.
 

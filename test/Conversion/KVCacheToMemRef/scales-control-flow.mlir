@@ -2,8 +2,7 @@
 
 // A view of scales expands to its parts wherever values travel.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 128>
 !scales = !kvcache.scales<!cache>
 
 // CHECK-LABEL: func.func private @declaration(
@@ -79,8 +78,7 @@ func.func @branches_carry_parts(%c: i1, %x: !scales, %y: !scales) -> !scales {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 128>
 !scales = !kvcache.scales<!cache>
 
 // A launch passes the parts, whose names in a kernel are those of the argument.

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --split-input-file --allow-unregistered-dialect --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !desc = !kvcache.tma_tile<64x1x16xbf16, swizzle_128b>
 
 gpu.module @kernels {
@@ -15,8 +14,7 @@ gpu.module @kernels {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 !desc = !kvcache.tma_tile<72x1xi64>
 
 func.func @in_a_launch(%k: !cache) {

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --canonicalize --cse --split-input-file | FileCheck %s --implicit-check-not='= kvcache.create_'
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !desc = !kvcache.tma_tile<64x1x16xbf16, swizzle_128b>
 
 // Pages are as far apart as the view says: (NB - 1) * (S0 / 1024) + 16 rows. If
@@ -51,8 +50,7 @@ func.func @page_of_a_view(%blocks: !blocks, %lengths: memref<?xi32>, %table: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.continuous<bf16, #kv>
+!cache = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 !k_major = !kvcache.tma_tile<64x128xbf16, swizzle_128b>
 !mn_major = !kvcache.tma_tile<64x8xbf16, swizzle_128b>
 
@@ -77,8 +75,7 @@ func.func @matrix(%k: !cache) -> (!k_major, !mn_major) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !desc = !kvcache.tma_tile<64x32x1x1xbf16, swizzle_128b>
 
 // 32 rows of 2048 bytes before the view on, and one row more than it has.
@@ -93,8 +90,7 @@ func.func @ragged(%k: !cache) -> !desc {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 !tile = !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
 !row = !kvcache.tma_tile<64x1xbf16>
 
@@ -126,8 +122,7 @@ func.func @rope(%k: !cache) -> (!tile, !row) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 !words = !kvcache.tma_tile<72x1xi64>
 !bytes = !kvcache.tma_tile<128x1xf8E4M3FN, swizzle_128b, l2_promotion = 256>
 !half = !kvcache.tma_tile<36x1xi64>
@@ -187,8 +182,7 @@ func.func @quantized(%k: !cache) -> (!desc, !of_scales) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f8E4M3FN, granularity = 16>
 !tile = !kvcache.tma_tile<64x1x16xi8, swizzle_64b>
 !page = !kvcache.tma_tile<64x1x16x1xi8>
 
@@ -208,8 +202,7 @@ func.func @half_bytes(%k: !nvfp4) -> (!tile, !page) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !desc = !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>
 
 // A descriptor is passed on as it is.

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --cse --split-input-file | FileCheck %s --implicit-check-not="{{!kvcache[.]|kvcache[.][a-z_]+ [%a-z]}}"
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // Pointers keep the offset of their tensor; counts become i32; the distances of
 // pages, layers and roles stay 64-bit.
@@ -30,8 +29,7 @@ func.func @paged_collection_is_its_parts(%blocks: memref<?x2x?x64x8x128xbf16>, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !strided = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 1024, 128, 1], offset: ?>>
 
 // A padded page distance and a cross-layer layout are the memref's strides.
@@ -180,8 +178,7 @@ func.func @scales_with_a_table_of_their_own(%blocks: memref<?x2x?x64x8x128xf8E4M
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.continuous<bf16, #kv>
+!cache = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 // A row is at block * distance + token * 1024 + head * 128 + element.
 

@@ -89,8 +89,7 @@ func.func private @declared(i32)
 // Memrefs that hold a cache are aligned to 16 bytes (the flag is 8), and so are the
 // distances between pages (16 << 8), also where a cast or a call comes between.
 
-#kv = #kvcache.params<num_heads = 1, head_size = 4>
-!collection = !kvcache.paged_collection<f32, #kv, page_size = 1>
+!collection = !kvcache.paged_collection<f32, <num_heads = 1, head_size = 4>, page_size = 1>
 
 // CHECK:       llvm.mlir.constant(dense<[2, 2, 32, 6, 16, 4106]> : tensor<6xi32>)
 // CHECK:       llvm.mlir.constant(dense<[2, 2, 32, 6, 4, 2]> : tensor<6xi32>)

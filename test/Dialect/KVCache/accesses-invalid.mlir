@@ -2,8 +2,7 @@
 
 // (C1) of load
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_load_of_integers(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have the cache's element type ('bf16'), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got 'i16'}}
@@ -13,8 +12,7 @@ func.func @c1_load_of_integers(%k: !cache, %b: index, %h: index, %t: index, %d: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_load_of_integer_lanes(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have the cache's element type ('bf16'), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got 'si8'}}
@@ -24,8 +22,7 @@ func.func @c1_load_of_integer_lanes(%k: !cache, %b: index, %h: index, %t: index,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!int8 = !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128>
+!int8 = !kvcache.paged<i8, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 128>
 
 func.func @c1_load_of_stored_integers(%k: !int8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to be dequantized to f64, f32, f16 or bf16, got 'i8'}}
@@ -35,8 +32,7 @@ func.func @c1_load_of_stored_integers(%k: !int8, %b: index, %h: index, %t: index
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 128>
 
 func.func @c1_load_of_stored_floats(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to be dequantized to f64, f32, f16 or bf16, got 'f8E4M3FN'}}
@@ -46,8 +42,7 @@ func.func @c1_load_of_stored_floats(%k: !fp8, %b: index, %h: index, %t: index, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_load_of_scale_floats(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have the cache's element type ('bf16'), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got 'f8E8M0FNU'}}
@@ -59,8 +54,7 @@ func.func @c1_load_of_scale_floats(%k: !cache, %b: index, %h: index, %t: index, 
 
 // (C2) of load
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c2_load_past_a_head(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have at most head_size (128) lanes, got 129}}
@@ -70,8 +64,7 @@ func.func @c2_load_past_a_head(%k: !cache, %b: index, %h: index, %t: index, %d: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+!mxfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 
 func.func @c2_load_of_one_4_bit_element(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have an even number of lanes of 'f4E2M1FN', got 1}}
@@ -81,8 +74,7 @@ func.func @c2_load_of_one_4_bit_element(%k: !mxfp4, %b: index, %h: index, %t: in
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+!mxfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 
 func.func @c2_load_of_odd_4_bit_elements(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have an even number of lanes of 'f4E2M1FN', got 7}}
@@ -94,8 +86,7 @@ func.func @c2_load_of_odd_4_bit_elements(%k: !mxfp4, %b: index, %h: index, %t: i
 
 // (C3) of load
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_scale_page_without_scales(%k: !cache, %b: index, %h: index, %t: index, %d: index, %page: index) {
   // expected-error @below {{expects 'scale_page' only for a quantized cache, got '!kvcache.paged<bf16,}}
@@ -105,8 +96,7 @@ func.func @c3_scale_page_without_scales(%k: !cache, %b: index, %h: index, %t: in
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c3_scale_page_of_a_continuous_cache(%k: !continuous, %b: index, %h: index, %t: index, %d: index,
                                                %page: index) {
@@ -117,8 +107,7 @@ func.func @c3_scale_page_of_a_continuous_cache(%k: !continuous, %b: index, %h: i
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_tensor_scale_of_16_bit_elements(%k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
   // expected-error @below {{expects 'tensor_scale' only for a cache with floats of at most 8 bits, i8 or scales, got '!kvcache.paged<bf16,}}
@@ -128,8 +117,7 @@ func.func @c3_tensor_scale_of_16_bit_elements(%k: !cache, %b: index, %h: index, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E4M3FN, granularity = 16>
 
 func.func @tensor_scale_of_another_type(%k: !nvfp4, %i: index, %s: bf16) {
   // expected-error @below {{operand #5 must be 32-bit float, but got 'bf16'}}
@@ -142,8 +130,7 @@ func.func @tensor_scale_of_another_type(%k: !nvfp4, %i: index, %s: bf16) {
 
 // (C1) of store
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_store_of_another_float_type(%x: vector<8xf32>, %k: !cache, %b: index, %h: index, %t: index,
                                           %d: index) {
@@ -154,8 +141,7 @@ func.func @c1_store_of_another_float_type(%x: vector<8xf32>, %k: !cache, %b: ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_store_of_integers(%x: i16, %k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'value' to have the cache's element type ('bf16'), got 'i16'}}
@@ -167,8 +153,7 @@ func.func @c1_store_of_integers(%x: i16, %k: !cache, %b: index, %h: index, %t: i
 
 // (C2) of store
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c2_store_past_a_head(%x: vector<256xbf16>, %k: !cache, %b: index, %h: index, %t: index,
                                 %d: index) {
@@ -181,8 +166,7 @@ func.func @c2_store_past_a_head(%x: vector<256xbf16>, %k: !cache, %b: index, %h:
 
 // Types and syntax of load and store
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_of_an_index(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be floating-point or signless integer or 1-D vector of fixed length, but got 'index'}}
@@ -192,8 +176,7 @@ func.func @load_of_an_index(%k: !cache, %b: index, %h: index, %t: index, %d: ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_of_indices(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be floating-point or signless integer or 1-D vector of fixed length, but got 'vector<8xindex>'}}
@@ -203,8 +186,7 @@ func.func @load_of_indices(%k: !cache, %b: index, %h: index, %t: index, %d: inde
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_of_a_matrix(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be floating-point or signless integer or 1-D vector of fixed length, but got 'vector<2x4xbf16>'}}
@@ -214,8 +196,7 @@ func.func @load_of_a_matrix(%k: !cache, %b: index, %h: index, %t: index, %d: ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_of_rank_0(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be floating-point or signless integer or 1-D vector of fixed length, but got 'vector<bf16>'}}
@@ -225,8 +206,7 @@ func.func @load_of_rank_0(%k: !cache, %b: index, %h: index, %t: index, %d: index
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_of_scalable_length(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be floating-point or signless integer or 1-D vector of fixed length, but got 'vector<[8]xbf16>'}}
@@ -236,8 +216,7 @@ func.func @load_of_scalable_length(%k: !cache, %b: index, %h: index, %t: index, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_of_a_memref(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be floating-point or signless integer or 1-D vector of fixed length, but got 'memref<8xbf16>'}}
@@ -247,8 +226,7 @@ func.func @load_of_a_memref(%k: !cache, %b: index, %h: index, %t: index, %d: ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_from_a_collection(%k: !collection, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.paged_collection<bf16,}}
@@ -266,8 +244,7 @@ func.func @load_from_a_memref(%k: memref<8xbf16>, %b: index, %h: index, %t: inde
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @store_of_a_matrix(%x: vector<2x4xbf16>, %k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #0 must be floating-point or signless integer or 1-D vector of fixed length, but got 'vector<2x4xbf16>'}}
@@ -277,8 +254,7 @@ func.func @store_of_a_matrix(%x: vector<2x4xbf16>, %k: !cache, %b: index, %h: in
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @store_to_a_collection(%x: bf16, %k: !collection, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #1 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.paged_collection<bf16,}}
@@ -288,8 +264,7 @@ func.func @store_to_a_collection(%x: bf16, %k: !collection, %b: index, %h: index
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @missing_element(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expected ','}}
@@ -299,8 +274,7 @@ func.func @missing_element(%k: !cache, %b: index, %h: index, %t: index, %d: inde
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @missing_result_type(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expected '->'}}
@@ -313,8 +287,7 @@ func.func @missing_result_type(%k: !cache, %b: index, %h: index, %t: index, %d: 
 // Two elements of a 4-bit cache share a byte: an odd number of them would write
 // half of one.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+!mxfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 
 func.func @store_of_one_4_bit_element(%x: f4E2M1FN, %k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'value' to have an even number of lanes of 'f4E2M1FN', got 1}}
@@ -324,8 +297,7 @@ func.func @store_of_one_4_bit_element(%x: f4E2M1FN, %k: !mxfp4, %b: index, %h: i
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+!mxfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 
 func.func @store_of_odd_4_bit_elements(%x: vector<3xf4E2M1FN>, %k: !mxfp4, %b: index, %h: index, %t: index,
                                        %d: index) {
@@ -336,8 +308,7 @@ func.func @store_of_odd_4_bit_elements(%x: vector<3xf4E2M1FN>, %k: !mxfp4, %b: i
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<i16, #kv, page_size = 64>
+!cache = !kvcache.paged<i16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_integers_as_floats(%k: !cache, %i: index) {
   // expected-error @below {{expects 'result' to have the cache's element type ('i16'), got 'f32'}}
@@ -347,8 +318,7 @@ func.func @load_integers_as_floats(%k: !cache, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f64, #kv, page_size = 64>
+!cache = !kvcache.paged<f64, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_wide_floats_as_others(%k: !cache, %i: index) {
   // expected-error @below {{expects 'result' to have the cache's element type ('f64'), got 'f32'}}
@@ -358,8 +328,7 @@ func.func @load_wide_floats_as_others(%k: !cache, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<i8, #kv, page_size = 64>
+!cache = !kvcache.paged<i8, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @integers_as_fp8(%k: !cache, %i: index) {
   // expected-error @below {{expects 'result' to have the cache's element type ('i8'), or f64, f32, f16 or bf16, got 'f8E4M3FN'}}

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C1)
 func.func @c1_append_heads(%k: memref<?x4x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
@@ -12,8 +11,7 @@ func.func @c1_append_heads(%k: memref<?x4x128xbf16>, %cache: !cache, %n: memref<
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @append_of_strided_heads(%k: memref<?x8x128xbf16, strided<[4096, 256, 1]>>, %cache: !cache, %n: memref<?xi32>) {
   // expected-error @below {{expects the heads and elements of 'keys' to be packed}}
@@ -23,8 +21,7 @@ func.func @append_of_strided_heads(%k: memref<?x8x128xbf16, strided<[4096, 256, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C2)
 func.func @c2_append_values(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
@@ -35,8 +32,7 @@ func.func @c2_append_values(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C4)
 func.func @c4_append_rope(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x64xf32>) {
@@ -47,8 +43,7 @@ func.func @c4_append_rope(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 // (C5)
 func.func @c5_append_slots(%k: memref<?x8x128xbf16>, %cache: !continuous, %n: memref<?xi32>, %s: memref<?xi32>) {
@@ -59,8 +54,7 @@ func.func @c5_append_slots(%k: memref<?x8x128xbf16>, %cache: !continuous, %n: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c5_append_positions(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: memref<?xi32>, %t: memref<?x64xf32>) {
   // expected-error @below {{expects 'positions', because 'slots' say none}}
@@ -70,8 +64,7 @@ func.func @c5_append_positions(%k: memref<?x8x128xbf16>, %cache: !cache, %n: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C7)
 func.func @c7_append_interleaved(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
@@ -82,8 +75,7 @@ func.func @c7_append_interleaved(%k: memref<?x8x128xbf16>, %cache: !cache, %n: m
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c11_axes_alone(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<?xi32>) {
   // expected-error @below {{expects 'rope_axes' and 'positions' of two dimensions together}}
@@ -93,8 +85,7 @@ func.func @c11_axes_alone(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c11_positions_alone(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<3x?xi32>) {
   // expected-error @below {{expects 'rope_axes' and 'positions' of two dimensions together}}
@@ -104,8 +95,7 @@ func.func @c11_positions_alone(%k: memref<?x8x128xbf16>, %cache: !cache, %n: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c11_dynamic_axes(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<?x?xi32>) {
   // expected-error @below {{expects a static number of axes in 'positions'}}
@@ -115,8 +105,7 @@ func.func @c11_dynamic_axes(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c11_too_few(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<3x?xi32>) {
   // expected-error @below {{expects 'rope_axes' to have a number for each of 2 pairs, got 1}}
@@ -126,8 +115,7 @@ func.func @c11_too_few(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi3
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c11_too_large(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<3x?xi32>) {
   // expected-error @below {{expects 'rope_axes' to be below the 3 axes of 'positions', got 3}}
@@ -137,8 +125,7 @@ func.func @c11_too_large(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?x
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c11_negative(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<3x?xi32>) {
   // expected-error @below {{expects 'rope_axes' to be below the 3 axes of 'positions', got -1}}
@@ -148,8 +135,7 @@ func.func @c11_negative(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @rows_of_append(%k: memref<3x8x128xbf16>, %v: memref<4x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
   // expected-error @below {{'kvcache.append' op expects operands with one number of rows, got 3 and 4}}
@@ -159,8 +145,7 @@ func.func @rows_of_append(%k: memref<3x8x128xbf16>, %v: memref<4x8x128xbf16>, %c
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C8)
 func.func @c8_least_amax(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
@@ -171,8 +156,7 @@ func.func @c8_least_amax(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?x
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c8_power_of_two_without_scales(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
   // expected-error @below {{expects scales of f32, bf16 or f8E8M0FNU with 'power_of_two', got a cache without scales}}
@@ -182,8 +166,7 @@ func.func @c8_power_of_two_without_scales(%k: memref<?x8x128xbf16>, %cache: !cac
 
 // -----
 
-#kv = #kvcache.params<num_heads = 2, head_size = 64>
-!cache = !kvcache.paged<i16, #kv, page_size = 16>
+!cache = !kvcache.paged<i16, <num_heads = 2, head_size = 64>, page_size = 16>
 
 func.func @append_to_integers(%rows: memref<?x2x64xbf16>, %k: !cache, %offsets: memref<?xi32>) {
   // expected-error @below {{operand #1 must be view of a paged or continuous cache of floats of at most 32 bits, of i8 or with scales, but got '!kvcache.paged<i16,}}
@@ -216,8 +199,7 @@ func.func @c9_tokens_that_share_scales(%k: memref<?x8x128xbf16>, %cache: !kivi, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C10)
 func.func @c10_static_scale_of_bf16(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: f32) {
@@ -228,8 +210,7 @@ func.func @c10_static_scale_of_bf16(%k: memref<?x8x128xbf16>, %cache: !cache, %n
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C10)
 func.func @c10_static_scales_of_other_heads(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: memref<7xf32>) {
@@ -241,8 +222,7 @@ func.func @c10_static_scales_of_other_heads(%k: memref<?x8x128xbf16>, %cache: !c
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C10)
 func.func @c10_static_scale_without_values(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: f32) {
@@ -253,8 +233,7 @@ func.func @c10_static_scale_without_values(%k: memref<?x8x128xbf16>, %cache: !ca
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C4): so do these.
 func.func @c4_append_at_the_end(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x8xf32>) {
@@ -265,8 +244,7 @@ func.func @c4_append_at_the_end(%k: memref<?x8x128xbf16>, %cache: !cache, %n: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C12)
 func.func @c12_more_threads_than_a_block(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
@@ -277,8 +255,7 @@ func.func @c12_more_threads_than_a_block(%k: memref<?x8x128xbf16>, %cache: !cach
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C13)
 func.func @c13_queries_are_values(%k: memref<?x8x128xbf16>, %w_all: memref<?x8x128xbf16>, %w: memref<128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>) {
@@ -290,8 +267,7 @@ func.func @c13_queries_are_values(%k: memref<?x8x128xbf16>, %w_all: memref<?x8x1
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_output_without_queries(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %o: memref<?x8x128xf8E4M3FN>) {
@@ -302,8 +278,7 @@ func.func @c14_output_without_queries(%k: memref<?x8x128xbf16>, %cache: !cache, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_scale_without_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16>, %s: f32) {
@@ -314,8 +289,7 @@ func.func @c14_scale_without_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_sizes_of_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16>, %o: memref<?x8x64xf8E4M3FN>) {
@@ -326,8 +300,7 @@ func.func @c14_sizes_of_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_heads_of_scale(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16>, %o: memref<?x8x128xf8E4M3FN>, %s: memref<4xf32>) {
@@ -338,8 +311,7 @@ func.func @c14_heads_of_scale(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memr
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!latent = !kvcache.paged<bf16, #mla, page_size = 64>
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 // (C2)
 func.func @c2_values_of_latent_cache(%k: memref<?x1x576xbf16>, %cache: !latent, %n: memref<?xi32>) {

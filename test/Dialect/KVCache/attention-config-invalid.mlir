@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c7_large_workspace(%q: memref<?x1048576x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x1048576x128xbf16>, %w: memref<?xi8>) {
   // expected-error @below {{expects the workspace of a sequence to have less than 2^63 bytes}}
@@ -11,8 +10,7 @@ func.func @c7_large_workspace(%q: memref<?x1048576x128xbf16>, %k: !cache, %v: !c
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c11_persistent(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'persistent' above 0 only with 'workspace'}}
@@ -22,8 +20,7 @@ func.func @c11_persistent(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @negative_persistent(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
   // expected-error @below {{expects 'persistent' to be from 0 to 1048576, got -1}}
@@ -42,8 +39,7 @@ func.func @c1_large_workspace(%batch: index) -> index {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @window(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{attribute 'window' failed to satisfy constraint}}
@@ -53,8 +49,7 @@ func.func @window(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C7)
 func.func @c7_no_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
@@ -65,8 +60,7 @@ func.func @c7_no_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c7_strided_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8, strided<[2]>>) {
   // expected-error @below {{expects 'workspace' to be contiguous, got 'memref<?xi8, strided<[2]>>'}}
@@ -76,8 +70,7 @@ func.func @c7_strided_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cach
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @max_of_split(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
   // expected-error @below {{expects 'max' to be from 1 to 1048576, got 0}}
@@ -87,8 +80,7 @@ func.func @max_of_split(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: m
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<f32, #kv, page_size = 64>
+!cache = !kvcache.paged<f32, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c10_cache(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with a cache of type !kvcache.paged<f32, #kvcache.params<num_heads = 8, head_size = 128>, page_size = 64>, got #kvcache.attention_config<rows = 64>}}
@@ -98,8 +90,7 @@ func.func @c10_cache(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memr
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c10_queries(%q: memref<?x32x128xf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with queries of f16, got #kvcache.attention_config<rows = 64>}}
@@ -109,8 +100,7 @@ func.func @c10_queries(%q: memref<?x32x128xf16>, %k: !cache, %v: !cache, %n: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 72>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 72>, page_size = 64>
 
 func.func @c10_size(%q: memref<?x32x72xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x72xbf16>) {
   // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with heads of 72 elements, got #kvcache.attention_config<rows = 64>}}
@@ -120,8 +110,7 @@ func.func @c10_size(%q: memref<?x32x72xbf16>, %k: !cache, %v: !cache, %n: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 272>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 272>, page_size = 64>
 
 func.func @c10_large(%q: memref<?x32x272xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x272xbf16>) {
   // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with heads of 272 elements, got #kvcache.attention_config<rows = 64>}}
@@ -131,8 +120,7 @@ func.func @c10_large(%q: memref<?x32x272xbf16>, %k: !cache, %v: !cache, %n: memr
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 656, is_mla = true>
-!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 656, is_mla = true>, page_size = 64>
 
 func.func @c10_large_latent(%q: memref<?x32x656xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>) {
   // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with heads of 656 elements, got #kvcache.attention_config<rows = 32>}}
@@ -142,8 +130,7 @@ func.func @c10_large_latent(%q: memref<?x32x656xbf16>, %k: !mla, %n: memref<?xi3
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c10_latent_values(%q: memref<?x32x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x528xbf16>) {
   // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with heads of 528 elements, got #kvcache.attention_config<rows = 32>}}
@@ -153,8 +140,7 @@ func.func @c10_latent_values(%q: memref<?x32x576xbf16>, %k: !mla, %n: memref<?xi
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
-!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 64, is_mla = true>, page_size = 64>
 
 func.func @c10_latent(%q: memref<?x32x64xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x64xbf16>) {
   // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with a latent cache and more than 32 rows, or 64 of 'wgmma' and 'tcgen05', got #kvcache.attention_config<rows = 64>}}
@@ -164,8 +150,7 @@ func.func @c10_latent(%q: memref<?x32x64xbf16>, %k: !mla, %n: memref<?xi32>, %s:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c10_swap_ab(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'rows' to be 16 or 32 with 'swap_ab = true', got 64}}
@@ -175,8 +160,7 @@ func.func @c10_swap_ab(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @rows_of_config(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'rows' to be 16, 32, 64 or 128, got 48}}
@@ -186,8 +170,7 @@ func.func @rows_of_config(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi3
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @unknown_field(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{unknown field 'tiles'}}
@@ -227,8 +210,7 @@ func.func @unknown_field(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @old_and_new_names(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects either 'config' or the attributes of earlier versions, not both}}
@@ -239,8 +221,7 @@ func.func @old_and_new_names(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @old_name_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'split_rows' to be a number that is not negative}}
@@ -250,8 +231,7 @@ func.func @old_name_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @causal_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{'kvcache.attention' op attribute 'causal' failed to satisfy constraint: unit attribute}}
@@ -261,8 +241,7 @@ func.func @causal_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @window_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{'kvcache.attention' op attribute 'window' failed to satisfy constraint}}
@@ -272,8 +251,7 @@ func.func @window_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @soft_cap_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{'kvcache.attention' op attribute 'soft_cap' failed to satisfy constraint}}
@@ -283,8 +261,7 @@ func.func @soft_cap_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @config_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{'kvcache.attention' op attribute 'config' failed to satisfy constraint}}
@@ -294,8 +271,7 @@ func.func @config_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @split_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{'kvcache.attention' op attribute 'split' failed to satisfy constraint}}
@@ -305,8 +281,7 @@ func.func @split_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @negative_old_name(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'tile_rows' to be a number that is not negative}}
@@ -316,8 +291,7 @@ func.func @negative_old_name(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @old_flag_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'swap_operands' to be true or false}}
@@ -327,8 +301,7 @@ func.func @old_flag_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @old_name_in_generic_form(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{'kvcache.attention' op has no attribute 'tile_rows': its fields are in 'split' and 'config'}}
@@ -339,8 +312,7 @@ func.func @old_name_in_generic_form(%q: memref<?x32x128xbf16>, %k: !cache, %n: m
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C22)
 func.func @partial_without_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
@@ -352,8 +324,7 @@ func.func @partial_without_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %n: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C22)
 func.func @partial_of_tensors(%q: tensor<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
@@ -365,8 +336,7 @@ func.func @partial_of_tensors(%q: tensor<?x32x128xbf16>, %k: !cache, %n: memref<
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C23)
 func.func @partial_without_dequant(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
@@ -378,8 +348,7 @@ func.func @partial_without_dequant(%q: memref<?x32x128xbf16>, %k: !cache, %n: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C23)
 func.func @partial_without_config(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C1)
 func.func @c1_heads(%q: memref<?x12x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
@@ -12,8 +11,7 @@ func.func @c1_heads(%q: memref<?x12x128xbf16>, %k: !cache, %v: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_dynamic_heads(%q: memref<?x?x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'q' to have a static number of heads, a multiple of the cache's (8)}}
@@ -23,8 +21,7 @@ func.func @c1_dynamic_heads(%q: memref<?x?x128xbf16>, %k: !cache, %v: !cache, %n
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_head_size(%q: memref<?x32x64xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'q' to have 32 heads of 128 elements, got 32 of 64}}
@@ -34,8 +31,7 @@ func.func @c1_head_size(%q: memref<?x32x64xbf16>, %k: !cache, %v: !cache, %n: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_strided_elements(%q: memref<?x32x128xbf16, strided<[8192, 256, 2]>>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects the elements of a head of 'q' to be contiguous, got 'memref<?x32x128xbf16, strided<[8192, 256, 2]>>'}}
@@ -45,8 +41,7 @@ func.func @c1_strided_elements(%q: memref<?x32x128xbf16, strided<[8192, 256, 2]>
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C2)
 func.func @c2_no_values(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
@@ -57,8 +52,7 @@ func.func @c2_no_values(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c2_values_of_a_latent_cache(%q: memref<?x32x576xbf16>, %k: !mla, %v: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects no 'value_cache', because 'key_cache' is latent}}
@@ -68,9 +62,8 @@ func.func @c2_values_of_a_latent_cache(%q: memref<?x32x576xbf16>, %k: !mla, %v: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 128>
 #long = #kvcache.params<num_heads = 1, head_size = 16400>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 1, head_size = 128>, page_size = 64>
 !long = !kvcache.paged<bf16, #long, page_size = 64>
 
 func.func @c1_long_heads(%q: memref<?x1x128xbf16>, %k: !cache, %v: !long, %n: memref<?xi32>, %s: f32, %out: memref<?x1x128xbf16>) {
@@ -81,9 +74,8 @@ func.func @c1_long_heads(%q: memref<?x1x128xbf16>, %k: !cache, %v: !long, %n: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
 #few = #kvcache.params<num_heads = 4, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !few = !kvcache.paged<bf16, #few, page_size = 64>
 
 func.func @c2_other_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !few, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
@@ -94,8 +86,7 @@ func.func @c2_other_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !few, %n: m
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C3)
 func.func @c3_elements(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x256xbf16>) {
@@ -106,8 +97,7 @@ func.func @c3_elements(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects 'out' to have 32 heads of 128 elements, got 8 of 128}}
@@ -117,8 +107,7 @@ func.func @c3_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_lse(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %lse: memref<?x8xf32>) {
   // expected-error @below {{expects 'lse' to have 32 heads, got 'memref<?x8xf32>'}}
@@ -128,8 +117,7 @@ func.func @c3_lse(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_sinks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<8xf32>) {
   // expected-error @below {{expects 'sinks' to have 32 heads, got 'memref<8xf32>'}}
@@ -139,8 +127,7 @@ func.func @c3_sinks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C4)
 func.func @c4_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
@@ -151,8 +138,7 @@ func.func @c4_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c4_small_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'soft_cap' to be between 2^-16 and 2^16, got 1.000000e-05}}
@@ -162,8 +148,7 @@ func.func @c4_small_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c4_large_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'soft_cap' to be between 2^-16 and 2^16, got 1.000000e+05}}
@@ -173,8 +158,7 @@ func.func @c4_large_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C5)
 func.func @c5_causal(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>) {
@@ -185,8 +169,7 @@ func.func @c5_causal(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memr
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c5_heads_of_rows(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x4x8xi32>) {
   // expected-error @below {{expects 'rows' to have the 8 heads of the caches, got 'memref<?x4x8xi32>'}}
@@ -208,8 +191,7 @@ func.func @c5_page_sizes(%q: memref<?x32x128xbf16>, %k: !cache, %v: !small, %n: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c5_continuous(%q: memref<?x32x128xbf16>, %k: !continuous, %v: !continuous, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>) {
   // expected-error @below {{expects paged caches of one page size for 'rows'}}
@@ -219,8 +201,7 @@ func.func @c5_continuous(%q: memref<?x32x128xbf16>, %k: !continuous, %v: !contin
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @results(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: tensor<?x32x128xbf16>) {
   // expected-error @below {{expects a result for each of 'outs' that is a tensor}}
@@ -230,8 +211,7 @@ func.func @results(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @operands(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects queries, keys, values unless the cache is latent, row offsets and a scale, got 3 operands}}
@@ -241,8 +221,7 @@ func.func @operands(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C8)
 func.func @c8_scale_of_bf16(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
@@ -253,8 +232,7 @@ func.func @c8_scale_of_bf16(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %
 
 // -----
 
-#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla = !kvcache.paged<f8E4M3FN, #latent, page_size = 64>
+!mla = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c8_value_scale_of_a_latent_cache(%q: memref<?x32x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects values for 'value_scale'}}
@@ -264,8 +242,7 @@ func.func @c8_value_scale_of_a_latent_cache(%q: memref<?x32x576xbf16>, %k: !mla,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c8_heads(%q: memref<?x32x128xbf16>, %k: !fp8, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<32xf32>) {
   // expected-error @below {{expects 'value_scale' to have the 8 heads of its cache}}
@@ -275,8 +252,7 @@ func.func @c8_heads(%q: memref<?x32x128xbf16>, %k: !fp8, %n: memref<?xi32>, %s: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C9)
 func.func @c9_scale_of_bf16(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
@@ -287,8 +263,7 @@ func.func @c9_scale_of_bf16(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c9_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf8E4M3FN>, %o: memref<8xf32>) {
   // expected-error @below {{expects 'out_scale' to have the 32 heads of 'out', got 'memref<8xf32>'}}
@@ -298,8 +273,7 @@ func.func @c9_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C12)
 func.func @c12_output_in_place_of_queries(%q: memref<?x8x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32) {
@@ -311,8 +285,7 @@ func.func @c12_output_in_place_of_queries(%q: memref<?x8x128xbf16>, %keys: !cach
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<i8, #kv, page_size = 64>
+!cache = !kvcache.paged<i8, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c8_integers_without_a_scale(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{expects 'value_scale' for a cache of 'i8' without scales}}
@@ -338,8 +311,7 @@ func.func @c3_half_a_byte_of_values(%q: memref<?x32x128xbf16>, %k: !int4, %v: !i
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C3)
 func.func @c3_max_logits_of_other_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %m: memref<?x8xf32>) {
@@ -350,8 +322,7 @@ func.func @c3_max_logits_of_other_heads(%q: memref<?x32x128xbf16>, %k: !cache, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C5)
 func.func @c5_ranges(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>, %r: memref<?x1x2xi32>) {
@@ -362,8 +333,7 @@ func.func @c5_ranges(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memr
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C6)
 func.func @c6_sinkless_lse(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %sinks: memref<32xf32>) {
@@ -374,8 +344,7 @@ func.func @c6_sinkless_lse(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C6)
 func.func @c6_whole_mask(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %r: memref<?x1x2xi32>) {
@@ -386,8 +355,7 @@ func.func @c6_whole_mask(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C21)
 func.func @c21_ranges_of_three_numbers(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %r: memref<?x1x3xi32>) {
@@ -398,8 +366,7 @@ func.func @c21_ranges_of_three_numbers(%q: memref<?x32x128xbf16>, %k: !cache, %v
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C21)
 func.func @c21_no_ranges(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %r: memref<?x0x2xi32>) {
@@ -410,8 +377,7 @@ func.func @c21_no_ranges(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @rows_of_attention(%q: memref<3x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %o: memref<2x32x128xbf16>) {
   // expected-error @below {{'kvcache.attention' op expects operands with one number of rows, got 3 and 2}}

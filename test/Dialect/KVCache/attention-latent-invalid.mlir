@@ -1,9 +1,8 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
 #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
-#rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 !content = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>
-!rope = !kvcache.paged<bf16, #rope, page_size = 64>
+!rope = !kvcache.paged<bf16, <num_heads = 1, head_size = 64, is_mla = true>, page_size = 64>
 
 // (C1)
 func.func @c1_size_of_two_caches(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>, %r: !rope) {
@@ -15,9 +14,8 @@ func.func @c1_size_of_two_caches(%q: memref<?x16x512xbf16>, %k: !content, %n: me
 // -----
 
 #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
-#rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 !content = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>
-!rope = !kvcache.paged<bf16, #rope, page_size = 64>
+!rope = !kvcache.paged<bf16, <num_heads = 1, head_size = 64, is_mla = true>, page_size = 64>
 
 // (C1)
 func.func @c1_size_of_two_arrays(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>, %p: memref<?x16x32xbf16>, %r: !rope) {
@@ -29,9 +27,8 @@ func.func @c1_size_of_two_arrays(%q: memref<?x16x512xbf16>, %k: !content, %n: me
 // -----
 
 #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
-#rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 !content = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>
-!rope = !kvcache.paged<bf16, #rope, page_size = 64>
+!rope = !kvcache.paged<bf16, <num_heads = 1, head_size = 64, is_mla = true>, page_size = 64>
 
 // (C1)
 func.func @c1_strided_elements_of_rope(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>, %p: memref<?x16x64xbf16, strided<[?, ?, 2]>>, %r: !rope) {
@@ -43,9 +40,8 @@ func.func @c1_strided_elements_of_rope(%q: memref<?x16x512xbf16>, %k: !content, 
 // -----
 
 #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
-#rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 !content = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>
-!rope = !kvcache.paged<bf16, #rope, page_size = 64>
+!rope = !kvcache.paged<bf16, <num_heads = 1, head_size = 64, is_mla = true>, page_size = 64>
 
 // (C18)
 func.func @c18_heads_of_rope(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>, %p: memref<?x8x64xbf16>, %r: !rope) {
@@ -57,9 +53,8 @@ func.func @c18_heads_of_rope(%q: memref<?x16x512xbf16>, %k: !content, %n: memref
 // -----
 
 #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
-#rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 !content = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>
-!rope = !kvcache.paged<bf16, #rope, page_size = 64>
+!rope = !kvcache.paged<bf16, <num_heads = 1, head_size = 64, is_mla = true>, page_size = 64>
 
 // (C18)
 func.func @c18_type_of_rope(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>, %p: memref<?x16x64xf32>, %r: !rope) {
@@ -71,9 +66,8 @@ func.func @c18_type_of_rope(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<
 // -----
 
 #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
-#rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 !content = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>
-!rope = !kvcache.paged<bf16, #rope, page_size = 64>
+!rope = !kvcache.paged<bf16, <num_heads = 1, head_size = 64, is_mla = true>, page_size = 64>
 
 // (C18)
 func.func @c18_no_elements_of_rope(%q: memref<?x16x576xbf16>, %k: !content, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>, %p: memref<?x16x64xbf16>, %r: !rope) {
@@ -84,8 +78,7 @@ func.func @c18_no_elements_of_rope(%q: memref<?x16x576xbf16>, %k: !content, %n: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C18)
 func.func @c18_rope_of_keys_and_values(%q: memref<?x16x64xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x16x128xbf16>) {
@@ -96,9 +89,8 @@ func.func @c18_rope_of_keys_and_values(%q: memref<?x16x64xbf16>, %k: !cache, %n:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
 #rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rope = !kvcache.paged<bf16, #rope, page_size = 64>
 
 // (C19)
@@ -141,9 +133,8 @@ func.func @c19_rope_of_fp8(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<?
 // -----
 
 #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
-#rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 !content = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>
-!rope = !kvcache.paged<bf16, #rope, page_size = 64>
+!rope = !kvcache.paged<bf16, <num_heads = 1, head_size = 64, is_mla = true>, page_size = 64>
 
 // (C20)
 func.func @c20_static_scale(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>, %p: memref<?x16x64xbf16>, %r: !rope) {

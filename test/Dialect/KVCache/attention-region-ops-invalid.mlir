@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_store(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>, %m: memref<8xf32>) {
@@ -18,8 +17,7 @@ func.func @c14_store(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c14_alloc(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   kvcache.attention %q, %keys, %keys, %n, %scale outs(%out)
@@ -35,8 +33,7 @@ func.func @c14_alloc(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c14_store_in_branch(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>, %m: memref<8xf32>, %i: i1) {
   kvcache.attention %q, %keys, %keys, %n, %scale outs(%out)
@@ -56,8 +53,7 @@ func.func @c14_store_in_branch(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memr
 
 func.func private @f(f32) -> f32
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c14_call(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   kvcache.attention %q, %keys, %keys, %n, %scale outs(%out)
@@ -73,8 +69,7 @@ func.func @c14_call(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c14_print(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   kvcache.attention %q, %keys, %keys, %n, %scale outs(%out)
@@ -90,8 +85,7 @@ func.func @c14_print(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c14_cache_op(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   kvcache.attention %q, %keys, %keys, %n, %scale outs(%out)
@@ -108,8 +102,7 @@ func.func @c14_cache_op(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi3
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c14_thread(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   kvcache.attention %q, %keys, %keys, %n, %scale outs(%out)
@@ -126,8 +119,7 @@ func.func @c14_thread(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c14_parallel_loop(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   kvcache.attention %q, %keys, %keys, %n, %scale outs(%out)
@@ -145,8 +137,7 @@ func.func @c14_parallel_loop(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C15)
 func.func @c15_out(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
@@ -163,8 +154,7 @@ func.func @c15_out(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c15_lse(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>, %lse: memref<?x8xf32>) {
   kvcache.attention %q, %keys, %keys, %n, %scale outs(%out, %lse)
@@ -180,8 +170,7 @@ func.func @c15_lse(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c15_workspace(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>, %w: memref<?xi8>) {
   kvcache.attention %q, %keys, %keys, %n, %scale outs(%out) workspace %w
@@ -197,8 +186,7 @@ func.func @c15_workspace(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C16)
 func.func @c16_tensor(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>, %t: tensor<8xf32>) {
@@ -215,8 +203,7 @@ func.func @c16_tensor(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C17)
 func.func @c17_rows(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>, %ids: memref<?x?xi32>) {
@@ -232,8 +219,7 @@ func.func @c17_rows(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C15)
 func.func @c15_region_uses_max_logits(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %m: memref<?x32xf32>) {
@@ -251,8 +237,7 @@ func.func @c15_region_uses_max_logits(%q: memref<?x32x128xbf16>, %k: !cache, %v:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_register_of_a_thread(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
@@ -269,8 +254,7 @@ func.func @c14_register_of_a_thread(%q: memref<?x8x128xbf16>, %keys: !cache, %n:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_lane_of_another_gpu(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
@@ -287,8 +271,7 @@ func.func @c14_lane_of_another_gpu(%q: memref<?x8x128xbf16>, %keys: !cache, %n: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_text_of_instructions(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
@@ -305,8 +288,7 @@ func.func @c14_text_of_instructions(%q: memref<?x8x128xbf16>, %keys: !cache, %n:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_complex_number(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
@@ -323,8 +305,7 @@ func.func @c14_complex_number(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C14)
 func.func @c14_vscale(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
@@ -341,8 +322,7 @@ func.func @c14_vscale(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C16)
 func.func @c16_scalable_vector(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
@@ -359,8 +339,7 @@ func.func @c16_scalable_vector(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memr
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C16)
 func.func @c16_wide_integer(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C13)
 func.func @c13_score_takes_four(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
@@ -17,8 +16,7 @@ func.func @c13_score_takes_four(%q: memref<?x8x128xbf16>, %keys: !cache, %n: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c13_score_takes_f64(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects the region 'score' to take ('f32', 'index', 'index', 'index', 'index'), got ('f64', 'index', 'index', 'index', 'index')}}
@@ -33,8 +31,7 @@ func.func @c13_score_takes_f64(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memr
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c13_mask_takes_i32(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects the region 'mask' to take ('index', 'index', 'index', 'index'), got ('index', 'index', 'i32', 'index')}}
@@ -50,8 +47,7 @@ func.func @c13_mask_takes_i32(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c13_score_yields_i1(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects the region 'score' to yield ('f32'), got ('i1')}}
@@ -67,8 +63,7 @@ func.func @c13_score_yields_i1(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memr
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c13_mask_yields_two(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects the region 'mask' to yield ('i1'), got ('i1', 'i1')}}
@@ -84,8 +79,7 @@ func.func @c13_mask_yields_two(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memr
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c13_score_takes_nothing(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects at most two regions: one whose first argument is an f32, and then one whose first is an index}}
@@ -99,8 +93,7 @@ func.func @c13_score_takes_nothing(%q: memref<?x8x128xbf16>, %keys: !cache, %n: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c13_mask_twice(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects at most two regions: one whose first argument is an f32, and then one whose first is an index}}
@@ -121,8 +114,7 @@ func.func @c13_mask_twice(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?x
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c13_mask_before_score(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects at most two regions: one whose first argument is an f32, and then one whose first is an index}}
@@ -142,8 +134,7 @@ func.func @c13_mask_before_score(%q: memref<?x8x128xbf16>, %keys: !cache, %n: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c13_two_blocks(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects the region 'score' to have one block, got 2}}
@@ -160,8 +151,7 @@ func.func @c13_two_blocks(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?x
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c13_no_yield(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {
   // expected-error @below {{expects the region 'score' to end with 'kvcache.yield'}}
@@ -176,8 +166,7 @@ func.func @c13_no_yield(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi3
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C13)
 func.func @c13_no_blocks(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>) {

@@ -2,8 +2,7 @@
 
 // (C1) of block_tile
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_dynamic_tokens(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<?x128xbf16, strided<[1024, 1], offset: ?>>'}}
@@ -14,8 +13,7 @@ func.func @c1_dynamic_tokens(%k: !cache, %b: index, %h: index, %t: index, %d: in
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_tile_element_type(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xf16, strided<[1024, 1], offset: ?>>'}}
@@ -26,8 +24,7 @@ func.func @c1_tile_element_type(%k: !cache, %b: index, %h: index, %t: index, %d:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_packed_tile(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16>'}}
@@ -38,8 +35,7 @@ func.func @c1_packed_tile(%k: !cache, %b: index, %h: index, %t: index, %d: index
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_static_offset(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16, strided<[1024, 1]>>'}}
@@ -50,8 +46,7 @@ func.func @c1_static_offset(%k: !cache, %b: index, %h: index, %t: index, %d: ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_other_row_stride(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16, strided<[128, 1], offset: ?>>'}}
@@ -62,8 +57,7 @@ func.func @c1_other_row_stride(%k: !cache, %b: index, %h: index, %t: index, %d: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_dynamic_row_stride(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16, strided<[?, 1], offset: ?>>'}}
@@ -74,8 +68,7 @@ func.func @c1_dynamic_row_stride(%k: !cache, %b: index, %h: index, %t: index, %d
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_memory_space(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16, strided<[1024, 1], offset: ?>, 3>'}}
@@ -100,8 +93,7 @@ func.func @c1_4_bit_elements_are_bytes(%k: !mxfp4_cache, %b: index, %h: index, %
 
 // (C2) of block_tile
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c2_tile_past_a_head(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to have at most 128 columns, got 256}}
@@ -126,8 +118,7 @@ func.func @c2_tile_past_a_head_of_bytes(%k: !mxfp4_cache, %b: index, %h: index, 
 
 // (C3) of block_tile
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_tile_past_a_page(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects page_size (64) to be a multiple of the rows of 'tile', got 128}}
@@ -138,8 +129,7 @@ func.func @c3_tile_past_a_page(%k: !cache, %b: index, %h: index, %t: index, %d: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_tile_across_pages(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects page_size (64) to be a multiple of the rows of 'tile', got 48}}
@@ -150,8 +140,7 @@ func.func @c3_tile_across_pages(%k: !cache, %b: index, %h: index, %t: index, %d:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_tile_without_tokens(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<0x128xbf16}}
@@ -164,8 +153,7 @@ func.func @c3_tile_without_tokens(%k: !cache, %b: index, %h: index, %t: index, %
 
 // Types of block_tile
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @tile_of_rank_1(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be 2D memref of any type values, but got 'memref<16xbf16, strided<[1024], offset: ?>>'}}
@@ -178,8 +166,7 @@ func.func @tile_of_rank_1(%k: !cache, %b: index, %h: index, %t: index, %d: index
 
 // A tile has elements.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @tile_without_columns(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<16x0xbf16,}}
@@ -189,8 +176,7 @@ func.func @tile_without_columns(%k: !cache, %b: index, %h: index, %t: index, %d:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @tile_without_tokens_of_a_continuous_cache(%k: !continuous, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<0x128xbf16,}}

@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @shape(%pages: memref<?x32x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
   // expected-error @below {{expects 'blocks' to have shape [?, 16, 8, 128], got [?, 32, 8, 128]}}
@@ -11,8 +10,7 @@ func.func @shape(%pages: memref<?x32x8x128xbf16>, %lengths: memref<?xi32>, %lut:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16, layout = hnd>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16, layout = hnd>
 
 func.func @strides(%pages: memref<?x16x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
   // expected-error @below {{expects strides 1 to 3 of 'blocks' to be those of the layout, [128, 2048, 1], got 'memref<?x16x8x128xbf16>'}}
@@ -22,8 +20,7 @@ func.func @strides(%pages: memref<?x16x8x128xbf16>, %lengths: memref<?xi32>, %lu
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @page_stride_breaks_alignment(%pages: memref<?x16x8x128xbf16, strided<[16388, 1024, 128, 1]>>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
   // expected-error @below {{expects stride 0 of 'blocks' to be a multiple of 8, so that pages are as aligned as rows, got 16388}}
@@ -33,8 +30,7 @@ func.func @page_stride_breaks_alignment(%pages: memref<?x16x8x128xbf16, strided<
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16, table = csr>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16, table = csr>
 
 func.func @csr_table_of_two_dimensions(%pages: memref<?x16x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
   // expected-error @below {{expects 'lookup_table' of a csr table to have one dimension, got 'memref<?x?xi32>'}}
@@ -44,8 +40,7 @@ func.func @csr_table_of_two_dimensions(%pages: memref<?x16x8x128xbf16>, %lengths
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @dense_table_of_one_dimension(%pages: memref<?x16x8x128xbf16>, %lengths: memref<?xi32>, %n: i32) {
   // expected-error @below {{expects 'lookup_table' of a dense table to have two dimensions, got 'memref<?xi32>'}}
@@ -55,8 +50,7 @@ func.func @dense_table_of_one_dimension(%pages: memref<?x16x8x128xbf16>, %length
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16, table = csr>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16, table = csr>
 
 func.func @csr_table_without_index(%pages: memref<?x16x8x128xbf16>, %lengths: memref<?xi32>, %n: i32) {
   // expected-error @below {{expects 'table_index' if and only if the table is csr or rows, got a csr table}}
@@ -66,8 +60,7 @@ func.func @csr_table_without_index(%pages: memref<?x16x8x128xbf16>, %lengths: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @dense_table_with_index(%pages: memref<?x16x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
   // expected-error @below {{expects 'table_index' if and only if the table is csr or rows, got a dense table}}
@@ -77,8 +70,7 @@ func.func @dense_table_with_index(%pages: memref<?x16x8x128xbf16>, %lengths: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16, table = rows>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16, table = rows>
 
 func.func @row_stride_of_a_rows_table(%pages: memref<?x16x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x12xi32>, %n: i32) {
   // expected-error @below {{expects the row stride of 'lookup_table' to be a multiple of 8 entries in a rows table, got 12}}
@@ -88,8 +80,7 @@ func.func @row_stride_of_a_rows_table(%pages: memref<?x16x8x128xbf16>, %lengths:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16, table = rows>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16, table = rows>
 
 func.func @strided_index(%pages: memref<?x16x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %rows: memref<?xi32, strided<[2]>>, %n: i32) {
   // expected-error @below {{expects 'table_index' to be contiguous in its last dimension, got 'memref<?xi32, strided<[2]>>'}}
@@ -117,8 +108,7 @@ func.func private @unknown_table(!kvcache.paged<bf16, #kv, page_size = 16, table
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @extent_of_a_sequence(%k: !cache, %b: index) {
   // expected-error @below {{expects a sequence only for the extent 'tokens', got 'pages'}}
@@ -128,8 +118,7 @@ func.func @extent_of_a_sequence(%k: !cache, %b: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @continuous_heads(%blocks: memref<?x?x4x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
   // expected-error @below {{expects 'blocks' to have shape [?, ?, 8, 128], got [?, ?, 4, 128]}}
@@ -139,8 +128,7 @@ func.func @continuous_heads(%blocks: memref<?x?x4x128xbf16>, %lengths: memref<?x
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @continuous_elements(%blocks: memref<?x?x8x128xf16>, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
   // expected-error @below {{expects 'blocks' to have element type 'bf16', got 'f16'}}
@@ -150,8 +138,7 @@ func.func @continuous_elements(%blocks: memref<?x?x8x128xf16>, %lengths: memref<
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @continuous_padded_rows(%blocks: memref<?x?x8x128xbf16, strided<[?, 1028, 128, 1]>>, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
   // expected-error @below {{expects strides 1 to 3 of 'blocks' to be those of packed rows, [1024, 128, 1], got 'memref<?x?x8x128xbf16, strided<[?, 1028, 128, 1]>>'}}
@@ -161,8 +148,7 @@ func.func @continuous_padded_rows(%blocks: memref<?x?x8x128xbf16, strided<[?, 10
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @continuous_table_of_two_dimensions(%blocks: memref<?x?x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
   // expected-error @below {{operand #2 must be 1D memref of 32-bit signless integer values, but got 'memref<?x?xi32>'}}

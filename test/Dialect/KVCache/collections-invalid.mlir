@@ -2,8 +2,7 @@
 
 // (C1) of paged_collection
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_element_type(%blocks: memref<?x2x?x64x8x128xf16>, %lengths: memref<?xi32>,
                            %lut: memref<?x?xi32>, %max: i32) {
@@ -16,8 +15,7 @@ func.func @c1_element_type(%blocks: memref<?x2x?x64x8x128xf16>, %lengths: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_role_size(%blocks: memref<?x1x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                         %max: i32) {
@@ -30,8 +28,7 @@ func.func @c1_role_size(%blocks: memref<?x1x?x64x8x128xbf16>, %lengths: memref<?
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_dynamic_roles(%blocks: memref<?x?x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                             %lut: memref<?x?xi32>, %max: i32) {
@@ -44,8 +41,7 @@ func.func @c1_dynamic_roles(%blocks: memref<?x?x?x64x8x128xbf16>, %lengths: memr
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_page_size(%blocks: memref<?x2x?x32x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                         %max: i32) {
@@ -58,8 +54,7 @@ func.func @c1_page_size(%blocks: memref<?x2x?x32x8x128xbf16>, %lengths: memref<?
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_dynamic_page_size(%blocks: memref<?x2x?x?x8x128xbf16>, %lengths: memref<?xi32>,
                                 %lut: memref<?x?xi32>, %max: i32) {
@@ -72,8 +67,7 @@ func.func @c1_dynamic_page_size(%blocks: memref<?x2x?x?x8x128xbf16>, %lengths: m
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_heads(%blocks: memref<?x2x?x64x4x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                     %max: i32) {
@@ -86,8 +80,7 @@ func.func @c1_heads(%blocks: memref<?x2x?x64x4x128xbf16>, %lengths: memref<?xi32
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_head_size(%blocks: memref<7x2x3x64x8x64xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                         %max: i32) {
@@ -100,8 +93,7 @@ func.func @c1_head_size(%blocks: memref<7x2x3x64x8x64xbf16>, %lengths: memref<?x
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!latent = !kvcache.paged_collection<bf16, #mla, page_size = 64>
+!latent = !kvcache.paged_collection<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_two_roles_of_a_latent_cache(%blocks: memref<?x2x?x64x1x576xbf16>, %lengths: memref<?xi32>,
                                           %lut: memref<?x?xi32>, %max: i32) {
@@ -146,8 +138,7 @@ func.func @c1_bytes_hold_two_elements(%blocks: memref<?x2x?x64x8x128xi8>, %lengt
 
 // (C2) of paged_collection
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c2_padded_rows(%blocks: memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 2048, 128, 1], offset: ?>>,
                           %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max: i32) {
@@ -160,8 +151,7 @@ func.func @c2_padded_rows(%blocks: memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c2_dynamic_head_stride(
                                   %blocks: memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 1024, ?, 1], offset: ?>>,
@@ -175,8 +165,7 @@ func.func @c2_dynamic_head_stride(
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c2_strided_elements(
                                %blocks: memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 2048, 256, 2], offset: ?>>,
@@ -190,8 +179,7 @@ func.func @c2_strided_elements(
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c2_no_strides(
                          %blocks: memref<?x2x?x64x8x128xbf16, affine_map<(a, b, c, d, e, f) -> (a mod 3, b, c, d, e, f)>>,
@@ -207,8 +195,7 @@ func.func @c2_no_strides(
 
 // (C3) of paged_collection
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_strided_lengths(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32, strided<[2]>>,
                               %lut: memref<?x?xi32>, %max: i32) {
@@ -221,8 +208,7 @@ func.func @c3_strided_lengths(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_dynamic_length_stride(%blocks: memref<?x2x?x64x8x128xbf16>,
                                     %lengths: memref<?xi32, strided<[?]>>, %lut: memref<?x?xi32>,
@@ -236,8 +222,7 @@ func.func @c3_dynamic_length_stride(%blocks: memref<?x2x?x64x8x128xbf16>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_column_major_table(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                                  %lut: memref<?x?xi32, strided<[1, ?]>>, %max: i32) {
@@ -252,8 +237,7 @@ func.func @c3_column_major_table(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths:
 
 // Types and syntax of paged_collection
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @blocks_of_rank_5(%blocks: memref<?x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                             %lut: memref<?x?xi32>, %max: i32) {
@@ -265,8 +249,7 @@ func.func @blocks_of_rank_5(%blocks: memref<?x?x64x8x128xbf16>, %lengths: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @lengths_of_64_bits(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi64>,
                               %lut: memref<?x?xi32>, %max: i32) {
@@ -278,8 +261,7 @@ func.func @lengths_of_64_bits(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: me
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @table_of_rank_1(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                            %lut: memref<?xi32>, %max: i32) {
@@ -291,8 +273,7 @@ func.func @table_of_rank_1(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memre
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @missing_operand_segments(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                                     %lut: memref<?x?xi32>, %max: i32) {
@@ -306,8 +287,7 @@ func.func @missing_operand_segments(%blocks: memref<?x2x?x64x8x128xbf16>, %lengt
 
 // Bundles hold pointers of the default memory space.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @blocks_in_another_memory_space(%blocks: memref<?x2x?x64x8x128xbf16, 1>, %lengths: memref<?xi32>,
                                           %lut: memref<?x?xi32>, %max: i32) {

@@ -2,8 +2,7 @@
 
 // (C5) of continuous_collection
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.continuous_collection<bf16, #kv>
+!collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c5_layers(%one: memref<?x2x1x?x8x128xbf16, strided<[?, ?, 3, 1024, 128, 1]>>,
                      %blocks: memref<?x2x?x?x8x128xbf16, strided<[?, ?, 3, 1024, 128, 1]>>,
@@ -21,8 +20,7 @@ func.func @c5_layers(%one: memref<?x2x1x?x8x128xbf16, strided<[?, ?, 3, 1024, 12
 
 // (C1) of continuous_collection
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous_collection = !kvcache.continuous_collection<bf16, #kv>
+!continuous_collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c1_continuous_element_type(%blocks: memref<?x2x?x?x8x128xf32>, %lengths: memref<?xi32>,
                                       %lut: memref<?xi32>, %max: i32) {
@@ -35,8 +33,7 @@ func.func @c1_continuous_element_type(%blocks: memref<?x2x?x?x8x128xf32>, %lengt
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous_collection = !kvcache.continuous_collection<bf16, #kv>
+!continuous_collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c1_continuous_role_size(%blocks: memref<?x1x?x?x8x128xbf16>, %lengths: memref<?xi32>,
                                    %lut: memref<?xi32>, %max: i32) {
@@ -49,8 +46,7 @@ func.func @c1_continuous_role_size(%blocks: memref<?x1x?x?x8x128xbf16>, %lengths
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous_collection = !kvcache.continuous_collection<bf16, #kv>
+!continuous_collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c1_continuous_heads(%blocks: memref<4x2x2x512x1x128xbf16>, %lengths: memref<?xi32>,
                                %lut: memref<?xi32>, %max: i32) {
@@ -65,8 +61,7 @@ func.func @c1_continuous_heads(%blocks: memref<4x2x2x512x1x128xbf16>, %lengths: 
 
 // (C2) of continuous_collection
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous_collection = !kvcache.continuous_collection<bf16, #kv>
+!continuous_collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c2_continuous_padded_rows(%blocks: memref<?x2x?x?x8x128xbf16, strided<[?, ?, ?, 2048, 128, 1]>>,
                                      %lengths: memref<?xi32>, %lut: memref<?xi32>, %max: i32) {
@@ -81,8 +76,7 @@ func.func @c2_continuous_padded_rows(%blocks: memref<?x2x?x?x8x128xbf16, strided
 
 // (C3) of continuous_collection
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous_collection = !kvcache.continuous_collection<bf16, #kv>
+!continuous_collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c3_continuous_strided_lengths(%blocks: memref<?x2x?x?x8x128xbf16>,
                                          %lengths: memref<?xi32, strided<[2]>>, %lut: memref<?xi32>,
@@ -96,8 +90,7 @@ func.func @c3_continuous_strided_lengths(%blocks: memref<?x2x?x?x8x128xbf16>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous_collection = !kvcache.continuous_collection<bf16, #kv>
+!continuous_collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c3_continuous_strided_table(%blocks: memref<?x2x?x?x8x128xbf16>, %lengths: memref<?xi32>,
                                        %lut: memref<?xi32, strided<[2]>>, %max: i32) {
@@ -110,8 +103,7 @@ func.func @c3_continuous_strided_table(%blocks: memref<?x2x?x?x8x128xbf16>, %len
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.continuous_collection<bf16, #kv>
+!collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @table_in_another_memory_space(%blocks: memref<?x2x?x?x8x128xbf16>, %lengths: memref<?xi32>,
                                          %lut: memref<?xi32, 3>, %max: i32) {

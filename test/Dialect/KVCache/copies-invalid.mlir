@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @c1_load_of_another_type(%k: !cache, %kt: !kvcache.tile<64x128xf16>, %i: index) {
   // expected-error @below {{'kvcache.async_load_tile' op expects 'tile' to have the stored element type of 'cache' ('bf16'), got 'f16'}}
@@ -11,8 +10,7 @@ func.func @c1_load_of_another_type(%k: !cache, %kt: !kvcache.tile<64x128xf16>, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @c2_load_of_more_than_a_head(%k: !cache, %kt: !kvcache.tile<64x136xbf16>, %i: index) {
   // expected-error @below {{expects 'tile' to have at most one column per stored element of a head (128), got 136}}
@@ -22,8 +20,7 @@ func.func @c2_load_of_more_than_a_head(%k: !cache, %kt: !kvcache.tile<64x136xbf1
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @c3_gather_with_too_few_ids(%k: !cache, %kt: !kvcache.tile<64x128xbf16>, %i: index, %ids: memref<32xi32>) {
   // expected-error @below {{'kvcache.async_gather_tile' op expects 'rows' to have an id for each row of 'tile' (64), got 'memref<32xi32>'}}
@@ -33,8 +30,7 @@ func.func @c3_gather_with_too_few_ids(%k: !cache, %kt: !kvcache.tile<64x128xbf16
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f8E4M3FN, granularity = 16>
 
 func.func @c1_gather_of_half_bytes_into_whole_ones(%k: !nvfp4, %kt: !kvcache.tile<64x64xf8E4M3FN>, %i: index, %ids: memref<64xi32>) {
   // expected-error @below {{'kvcache.async_gather_tile' op expects 'tile' to have the stored element type of 'cache' ('i8'), got 'f8E4M3FN'}}
@@ -44,8 +40,7 @@ func.func @c1_gather_of_half_bytes_into_whole_ones(%k: !nvfp4, %kt: !kvcache.til
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f8E4M3FN, granularity = 16>
 
 func.func @c2_gather_of_half_bytes_into_a_byte_each(%k: !nvfp4, %kt: !kvcache.tile<64x128xi8>, %i: index, %ids: memref<64xi32>) {
   // expected-error @below {{'kvcache.async_gather_tile' op expects 'tile' to have at most one column per stored element of a head (64), got 128}}
@@ -55,8 +50,7 @@ func.func @c2_gather_of_half_bytes_into_a_byte_each(%k: !nvfp4, %kt: !kvcache.ti
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 16, scale = f8E4M3FN, granularity = 16>
 
 func.func @c2_load_of_half_bytes_into_a_byte_each(%k: !nvfp4, %kt: !kvcache.tile<64x80xi8>, %i: index) {
   // expected-error @below {{'kvcache.async_load_tile' op expects 'tile' to have at most one column per stored element of a head (64), got 80}}
@@ -66,8 +60,7 @@ func.func @c2_load_of_half_bytes_into_a_byte_each(%k: !nvfp4, %kt: !kvcache.tile
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @base_alignment_of_zero(%k: !cache, %kt: !kvcache.tile<64x128xbf16>, %i: index) {
   // expected-error @below {{'kvcache.async_load_tile' op attribute 'base_alignment' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
@@ -77,8 +70,7 @@ func.func @base_alignment_of_zero(%k: !cache, %kt: !kvcache.tile<64x128xbf16>, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @negative_base_alignment(%k: !cache, %kt: !kvcache.tile<64x128xbf16>, %i: index) {
   // expected-error @below {{'kvcache.async_load_tile' op attribute 'base_alignment' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
@@ -88,8 +80,7 @@ func.func @negative_base_alignment(%k: !cache, %kt: !kvcache.tile<64x128xbf16>, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 
 func.func @load_of_a_collection(%k: !collection, %kt: !kvcache.tile<64x128xbf16>, %i: index) {
   // expected-error @below {{'kvcache.async_load_tile' op operand #0 must be view of a paged or continuous cache, not of scales, but got '!kvcache.paged_collection<bf16,}}
@@ -99,8 +90,7 @@ func.func @load_of_a_collection(%k: !collection, %kt: !kvcache.tile<64x128xbf16>
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c4_load_of_rows(%k: !cache, %kt: !kt, %i: index) {
@@ -111,8 +101,7 @@ func.func @c4_load_of_rows(%k: !cache, %kt: !kt, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c4_multicast_by_threads(%k: !cache, %kt: !kt, %i: index) {
@@ -123,8 +112,7 @@ func.func @c4_multicast_by_threads(%k: !cache, %kt: !kt, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c6_gather_of_boxes(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>) {
@@ -135,8 +123,7 @@ func.func @c6_gather_of_boxes(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c5_descriptor_of_threads(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>) {
@@ -147,8 +134,7 @@ func.func @c5_descriptor_of_threads(%k: !cache, %kt: !kt, %i: index, %desc: !kvc
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c5_descriptor_without_a_kind(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>) {
@@ -159,8 +145,7 @@ func.func @c5_descriptor_without_a_kind(%k: !cache, %kt: !kt, %i: index, %desc: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c5_ragged_box_without_valid(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x16x1x1xbf16, swizzle_128b>) {
@@ -171,8 +156,7 @@ func.func @c5_ragged_box_without_valid(%k: !cache, %kt: !kt, %i: index, %desc: !
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c5_paged_box_with_valid(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>) {
@@ -183,8 +167,7 @@ func.func @c5_paged_box_with_valid(%k: !cache, %kt: !kt, %i: index, %desc: !kvca
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c5_other_swizzle(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<32x1x16x1xbf16, swizzle_64b>) {
@@ -195,8 +178,7 @@ func.func @c5_other_swizzle(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c5_box_of_no_part_of_the_tile(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x3x1xbf16, swizzle_128b>) {
@@ -207,8 +189,7 @@ func.func @c5_box_of_no_part_of_the_tile(%k: !cache, %kt: !kt, %i: index, %desc:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c5_box_of_two_pages(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x32x1xbf16, swizzle_128b>) {
@@ -219,8 +200,7 @@ func.func @c5_box_of_two_pages(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c7_descriptor_of_bulk_copies(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>, %desc: !kvcache.tma_tile<64x1xbf16, swizzle_128b>) {
@@ -231,8 +211,7 @@ func.func @c7_descriptor_of_bulk_copies(%k: !cache, %kt: !kt, %i: index, %ids: m
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c7_box_of_rows(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>, %desc: !kvcache.tma_tile<64x2xbf16, swizzle_128b>) {
@@ -243,8 +222,7 @@ func.func @c7_box_of_rows(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
 !kt = !kvcache.tile<6x64xbf16, swizzle_128b>
 
 func.func @c7_rows_no_multiple_of_four(%k: !cache, %kt: !kt, %i: index, %ids: memref<6xi32>, %desc: !kvcache.tma_tile<64x1xbf16, swizzle_128b>) {

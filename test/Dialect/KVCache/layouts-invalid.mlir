@@ -120,8 +120,7 @@ func.func private @scales_too_near(!kvcache.paged<i8, #kv, page_size = 64, scale
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = hnd>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64, layout = hnd>
 !blocks = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 1024, 128, 1], offset: ?>>
 
 func.func @packed_blocks(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
@@ -132,8 +131,7 @@ func.func @packed_blocks(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = hnd>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64, layout = hnd>
 !blocks = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 128, ?, 1], offset: ?>>
 
 func.func @open_head_stride_of_blocks(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
@@ -204,8 +202,7 @@ func.func @role_stride_breaks_alignment(%blocks: !blocks, %lengths: memref<?xi32
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64, layout = hnd>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64, layout = hnd>
 !tile = memref<16x128xbf16, strided<[1024, 1], offset: ?>>
 
 func.func @tile_of_packed_rows(%k: !cache, %i: index) {
@@ -333,8 +330,7 @@ func.func @coordinates_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64, layout = hnd>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64, layout = hnd>
 !pages = memref<?x64x8x128xbf16, strided<[8192, 128, 8192, 1], offset: ?>>
 
 func.func @pages_that_overlap(%pages: !pages, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
@@ -345,8 +341,7 @@ func.func @pages_that_overlap(%pages: !pages, %lengths: memref<?xi32>, %lut: mem
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !blocks = memref<?x2x3x64x8x128xbf16, strided<[?, 0, 65536, 1024, 128, 1], offset: ?>>
 
 func.func @keys_that_are_values(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
@@ -357,8 +352,7 @@ func.func @keys_that_are_values(%blocks: !blocks, %lengths: memref<?xi32>, %lut:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.continuous_collection<bf16, #kv>
+!collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 !blocks = memref<4x2x3x64x8x128xbf16, strided<[393216, 65536, 131072, 1024, 128, 1]>>
 
 func.func @blocks_side_by_side(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
@@ -368,8 +362,7 @@ func.func @blocks_side_by_side(%blocks: !blocks, %lengths: memref<?xi32>, %lut: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.continuous_collection<bf16, #kv>
+!collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 !blocks = memref<4x2x3x64x8x128xbf16, strided<[393216, 65536, 65536, 1024, 128, 1]>>
 
 func.func @layers_among_values(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {

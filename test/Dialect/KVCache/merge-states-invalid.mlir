@@ -25,8 +25,7 @@ func.func @c1_merge_states(%p: memref<?x?x32x128xbf16>, %l: memref<?x?x8xf32>, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C2)
 func.func @c2_threads_of_merge_states(%splits: memref<?x?x8x128xbf16>, %lses: memref<?x?x8xf32>, %out: memref<?x8x128xbf16>, %lse: memref<?x8xf32>) {

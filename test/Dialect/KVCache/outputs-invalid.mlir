@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // One row, dynamic strides, rows apart, and no rows share none.
 func.func @elements_apart(%cache: !cache, %one: memref<1x1x8x128xbf16, strided<[0, 0, 128, 1]>>, %dynamic: memref<?x?x8x128xbf16, strided<[?, ?, 128, 1]>>, %padded: memref<2x?x8x128xbf16, strided<[1152, 2304, 128, 1]>>, %none: memref<0x?x8x128xbf16, strided<[0, 0, 128, 1]>>) {
@@ -14,8 +13,7 @@ func.func @elements_apart(%cache: !cache, %one: memref<1x1x8x128xbf16, strided<[
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C15)
 func.func @append_queries(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16, strided<[0, 128, 1]>>) {
@@ -26,8 +24,7 @@ func.func @append_queries(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C15)
 func.func @append_query_out(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16, strided<[0, 128, 1]>>, %o: memref<?x8x128xf8E4M3FN, strided<[512, 128, 1]>>) {
@@ -38,8 +35,7 @@ func.func @append_query_out(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C6)
 func.func @gather_keys(%cache: !cache, %out: memref<?x?x8x128xbf16, strided<[?, 1023, 128, 1]>>) {
@@ -50,8 +46,7 @@ func.func @gather_keys(%cache: !cache, %out: memref<?x?x8x128xbf16, strided<[?, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C6)
 func.func @gather_values(%cache: !cache, %keys: memref<2x40x8x128xbf16>, %out: memref<2x40x8x128xbf16, strided<[39936, 1024, 128, 1]>>) {
@@ -62,8 +57,7 @@ func.func @gather_values(%cache: !cache, %keys: memref<2x40x8x128xbf16>, %out: m
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C24)
 func.func @attention_out(%q: memref<?x8x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x8x128xbf16, strided<[0, 128, 1]>>) {
@@ -74,8 +68,7 @@ func.func @attention_out(%q: memref<?x8x128xbf16>, %k: !cache, %n: memref<?xi32>
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C24)
 func.func @attention_lse(%q: memref<?x8x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x8x128xbf16>, %lse: memref<?x8xf32, strided<[0, 1]>>) {
@@ -86,8 +79,7 @@ func.func @attention_lse(%q: memref<?x8x128xbf16>, %k: !cache, %n: memref<?xi32>
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C24)
 func.func @attention_max_logits(%q: memref<?x8x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x8x128xbf16>, %m: memref<?x8xf32, strided<[0, 1]>>) {
@@ -155,8 +147,7 @@ func.func @merge_states_lse(%p: memref<?x?x8x128xbf16>, %l: memref<?x?x8xf32>, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C4)
 func.func @remap_rows_ids(%tokens: memref<?x4xi32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x4xi32, strided<[3, 1]>>) {
@@ -167,8 +158,7 @@ func.func @remap_rows_ids(%tokens: memref<?x4xi32>, %cache: !cache, %n: memref<?
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C8)
 func.func @top_rows_ids(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x4xi32, strided<[0, 1]>>, %tokens: memref<?x4xi32>) {
@@ -179,8 +169,7 @@ func.func @top_rows_ids(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C8)
 func.func @top_rows_tokens(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x4xi32>, %tokens: memref<?x4xi32, strided<[0, 1]>>) {
@@ -191,8 +180,7 @@ func.func @top_rows_tokens(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 32>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 1, head_size = 32>, page_size = 16>
 
 // (C3) of pool
 func.func @rows_of_pool(%cache: !cache, %n: memref<?xi32>, %out: memref<?x1x32xf32, strided<[0, 32, 1]>>) {
@@ -203,8 +191,7 @@ func.func @rows_of_pool(%cache: !cache, %n: memref<?xi32>, %out: memref<?x1x32xf
 
 // -----
 
-#kv = #kvcache.params<num_heads = 1, head_size = 32>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, <num_heads = 1, head_size = 32>, page_size = 16>
 
 // (C7) of index_scores
 func.func @rows_of_index_scores(%q: memref<?x4x32xbf16>, %cache: !cache, %n: memref<?xi32>, %out: memref<?x?xf32, strided<[0, 1]>>) {

@@ -2,8 +2,7 @@
 
 // (C1) of populate
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_rows_of_another_page_size(%k: !cache, %b: index, %base: index) {
   // expected-error @below {{expects 'rows' to have the cache's page_size (64), got 32}}
@@ -14,8 +13,7 @@ func.func @c1_rows_of_another_page_size(%k: !cache, %b: index, %base: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_rows_of_no_page_size(%k: !cache, %b: index, %base: index) {
   // expected-error @below {{expects 'rows' to have the cache's page_size (64), got none}}
@@ -26,8 +24,7 @@ func.func @c1_rows_of_no_page_size(%k: !cache, %b: index, %base: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @c1_rows_of_a_continuous_cache(%k: !continuous, %b: index, %base: index) {
@@ -39,8 +36,7 @@ func.func @c1_rows_of_a_continuous_cache(%k: !continuous, %b: index, %base: inde
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
+!any_pages = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = ?>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @c1_page_size_of_an_open_one(%k: !any_pages, %b: index, %base: index) {
@@ -52,8 +48,7 @@ func.func @c1_page_size_of_an_open_one(%k: !any_pages, %b: index, %base: index) 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_rows_of_an_open_page_size(%k: !cache, %b: index, %base: index) {
   // expected-error @below {{expects 'rows' to have the cache's page_size (64), got ?}}
@@ -66,8 +61,7 @@ func.func @c1_rows_of_an_open_page_size(%k: !cache, %b: index, %base: index) {
 
 // (C2) of populate
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @c2_no_base_alignment(%k: !cache, %b: index, %base: index) {
@@ -79,8 +73,7 @@ func.func @c2_no_base_alignment(%k: !cache, %b: index, %base: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c2_negative_base_alignment(%k: !cache, %b: index, %base: index) {
   // expected-error @below {{expects 'base_alignment' to be positive, got -64}}
@@ -91,8 +84,7 @@ func.func @c2_negative_base_alignment(%k: !cache, %b: index, %base: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @c2_unaligned_base_over_several_pages(%k: !cache, %b: index, %base: index) {
@@ -106,8 +98,7 @@ func.func @c2_unaligned_base_over_several_pages(%k: !cache, %b: index, %base: in
 
 // Types of populate
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @populate_with_a_narrow_alignment(%k: !cache, %b: index, %base: index) {
@@ -118,8 +109,7 @@ func.func @populate_with_a_narrow_alignment(%k: !cache, %b: index, %base: index)
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @populate_from_a_collection(%k: !collection, %b: index, %base: index) {
@@ -131,8 +121,7 @@ func.func @populate_from_a_collection(%k: !collection, %b: index, %base: index) 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @populate_of_an_index(%k: !cache, %b: index, %base: index) {
   // expected-error @below {{but got 'index'}}
@@ -145,8 +134,7 @@ func.func @populate_of_an_index(%k: !cache, %b: index, %base: index) {
 
 // Types of get_row
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @row_of_a_cache(%k: !cache, %offset: index) {
   // expected-error @below {{but got '!kvcache.paged<bf16,}}

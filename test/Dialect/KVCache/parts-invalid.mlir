@@ -8,8 +8,7 @@ func.func @blocks_of_a_memref(%m: memref<?xf32>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @blocks_of_another_type(%k: !cache) {
   // expected-error @below {{failed to infer returned types}}
@@ -28,8 +27,7 @@ func.func @lengths_of_a_memref(%m: memref<?xf32>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @lengths_of_64_bits(%k: !cache) {
   // expected-error @below {{'kvcache.cache_lengths' op result #0 must be 1D memref of 32-bit signless integer values, but got 'memref<?xi64>'}}

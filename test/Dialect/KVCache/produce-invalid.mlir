@@ -56,8 +56,7 @@ func.func @c1_produce_that_yields(%i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 !ring = !kvcache.pipe<3, !kt>
 
@@ -73,8 +72,7 @@ func.func @c2_copy_into_a_foreign_tile(%k: !cache, %kt: !kt, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 !ring = !kvcache.pipe<3, !kt>
 
@@ -91,8 +89,7 @@ func.func @c2_gather_into_a_foreign_tile(%k: !cache, %ids: memref<64xi32>, %i: i
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 !ring = !kvcache.pipe<3, !kt>
 
@@ -110,8 +107,7 @@ func.func @c2_copy_in_a_loop(%k: !cache, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 !ring = !kvcache.pipe<3, !kt>
 

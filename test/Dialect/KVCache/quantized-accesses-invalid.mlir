@@ -2,8 +2,7 @@
 
 // (C1) of load_quantized
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_load_of_another_type(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have the cache's element type ('f8E4M3FN'), got 'f8E5M2'}}
@@ -13,8 +12,7 @@ func.func @c1_load_of_another_type(%k: !fp8, %b: index, %h: index, %t: index, %d
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E4M3FN, granularity = 16>
 
 func.func @c1_load_of_bytes_of_4_bit_elements(%k: !nvfp4, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have the cache's element type ('f4E2M1FN'), got 'i8'}}
@@ -26,8 +24,7 @@ func.func @c1_load_of_bytes_of_4_bit_elements(%k: !nvfp4, %b: index, %h: index, 
 
 // (C2) of load_quantized
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c2_load_past_a_head(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have at most head_size (128) lanes, got 256}}
@@ -37,8 +34,7 @@ func.func @c2_load_past_a_head(%k: !fp8, %b: index, %h: index, %t: index, %d: in
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E4M3FN, granularity = 16>
 
 func.func @c2_load_of_one_4_bit_element(%k: !nvfp4, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have an even number of lanes of 'f4E2M1FN', got 1}}
@@ -48,8 +44,7 @@ func.func @c2_load_of_one_4_bit_element(%k: !nvfp4, %b: index, %h: index, %t: in
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+!mxfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 
 func.func @c2_load_of_odd_4_bit_elements(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'result' to have an even number of lanes of 'f4E2M1FN', got 5}}
@@ -61,8 +56,7 @@ func.func @c2_load_of_odd_4_bit_elements(%k: !mxfp4, %b: index, %h: index, %t: i
 
 // Types of load_quantized
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @load_quantized_of_wide_floats(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, or a 1-D vector of them, but got 'vector<16xf32>'}}
@@ -72,8 +66,7 @@ func.func @load_quantized_of_wide_floats(%k: !fp8, %b: index, %h: index, %t: ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @load_quantized_of_a_matrix(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, or a 1-D vector of them, but got 'vector<2x8xf8E4M3FN>'}}
@@ -85,8 +78,7 @@ func.func @load_quantized_of_a_matrix(%k: !fp8, %b: index, %h: index, %t: index,
 
 // (C1) of store_quantized
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_store_of_part_of_a_group(%v: vector<16xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'value' to have a multiple of granularity (32) or head_size (128) lanes, got 16}}
@@ -96,8 +88,7 @@ func.func @c1_store_of_part_of_a_group(%v: vector<16xbf16>, %k: !fp8, %b: index,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_store_of_a_group_and_a_half(%v: vector<48xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'value' to have a multiple of granularity (32) or head_size (128) lanes, got 48}}
@@ -107,8 +98,7 @@ func.func @c1_store_of_a_group_and_a_half(%v: vector<48xbf16>, %k: !fp8, %b: ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_store_of_a_scalar(%x: f32, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'value' to have a multiple of granularity (32) or head_size (128) lanes, got 1}}
@@ -118,8 +108,7 @@ func.func @c1_store_of_a_scalar(%x: f32, %k: !fp8, %b: index, %h: index, %t: ind
 
 // -----
 
-#ragged = #kvcache.params<num_heads = 8, head_size = 80>
-!ragged = !kvcache.paged<f8E4M3FN, #ragged, page_size = 64, scale = f32, granularity = 32>
+!ragged = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 80>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_store_of_the_ragged_group_alone(%v: vector<16xbf16>, %k: !ragged, %b: index, %h: index, %t: index,
                                               %d: index) {
@@ -130,8 +119,7 @@ func.func @c1_store_of_the_ragged_group_alone(%v: vector<16xbf16>, %k: !ragged, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_store_past_a_head(%v: vector<160xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'value' to have at most head_size (128) lanes, got 160}}
@@ -141,8 +129,7 @@ func.func @c1_store_past_a_head(%v: vector<160xbf16>, %k: !fp8, %b: index, %h: i
 
 // -----
 
-#ragged = #kvcache.params<num_heads = 8, head_size = 80>
-!ragged = !kvcache.paged<f8E4M3FN, #ragged, page_size = 64, scale = f32, granularity = 32>
+!ragged = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 80>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_store_past_a_ragged_head(%v: vector<96xbf16>, %k: !ragged, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'value' to have at most head_size (80) lanes, got 96}}
@@ -154,8 +141,7 @@ func.func @c1_store_past_a_ragged_head(%v: vector<96xbf16>, %k: !ragged, %b: ind
 
 // (C2) of store_quantized
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E4M3FN, granularity = 16>
 
 func.func @c2_store_of_odd_4_bit_elements(%v: vector<17xbf16>, %k: !nvfp4, %b: index, %h: index, %t: index,
                                           %d: index) {
@@ -168,8 +154,7 @@ func.func @c2_store_of_odd_4_bit_elements(%v: vector<17xbf16>, %k: !nvfp4, %b: i
 
 // (C3) of store_quantized
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_16_bit_elements(%v: vector<32xbf16>, %k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
   // expected-error @below {{expects 'cache' to have scales, floats of 8 bits or i8, got '!kvcache.paged<bf16,}}
@@ -179,8 +164,7 @@ func.func @c3_16_bit_elements(%v: vector<32xbf16>, %k: !cache, %b: index, %h: in
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.continuous<f8E4M3FN, #kv>
+!fp8 = !kvcache.continuous<f8E4M3FN, <num_heads = 8, head_size = 128>>
 
 func.func @c3_no_scale_at_all(%v: vector<32xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tensor_scale' for a cache without scales, got '!kvcache.continuous<f8E4M3FN,}}
@@ -190,8 +174,7 @@ func.func @c3_no_scale_at_all(%v: vector<32xbf16>, %k: !fp8, %b: index, %h: inde
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E5M2, #kv, page_size = 64>
+!fp8 = !kvcache.paged<f8E5M2, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_scale_page_without_scales(%v: vector<32xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index,
                                         %s: f32, %page: index) {
@@ -204,8 +187,7 @@ func.func @c3_scale_page_without_scales(%v: vector<32xbf16>, %k: !fp8, %b: index
 
 // Types of store_quantized
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @store_quantized_of_narrow_floats(%v: vector<32xf8E4M3FN>, %k: !fp8, %b: index, %h: index, %t: index,
                                             %d: index) {
@@ -216,8 +198,7 @@ func.func @store_quantized_of_narrow_floats(%v: vector<32xf8E4M3FN>, %k: !fp8, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @store_quantized_of_doubles(%v: vector<32xf64>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D or 2-D vector of them, but got 'vector<32xf64>'}}
@@ -227,8 +208,7 @@ func.func @store_quantized_of_doubles(%v: vector<32xf64>, %k: !fp8, %b: index, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @store_quantized_of_a_matrix(%v: vector<4x32xf32>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'value' to have the elements of one token, got 'vector<4x32xf32>'}}
@@ -238,8 +218,7 @@ func.func @store_quantized_of_a_matrix(%v: vector<4x32xf32>, %k: !fp8, %b: index
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<i16, #kv, page_size = 64>
+!cache = !kvcache.paged<i16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @store_quantized_of_plain_integers(%v: vector<128xbf16>, %k: !cache, %i: index, %s: f32) {
   // expected-error @below {{expects 'cache' to have scales, floats of 8 bits or i8, got '!kvcache.paged<i16,}}

@@ -2,8 +2,7 @@
 
 // Queries of a view only
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @num_kv_rows_of_a_collection(%c: !collection, %i: index) {
   // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged_collection<bf16,}}
@@ -13,8 +12,7 @@ func.func @num_kv_rows_of_a_collection(%c: !collection, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @page_id_of_a_collection(%c: !collection, %i: index) {
   // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.paged_collection<bf16,}}
@@ -24,8 +22,7 @@ func.func @page_id_of_a_collection(%c: !collection, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @row_index_of_a_collection(%c: !collection, %i: index) {
   // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged_collection<bf16,}}
@@ -35,8 +32,7 @@ func.func @row_index_of_a_collection(%c: !collection, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @tma_row_of_a_collection(%c: !collection, %i: index) {
   // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged_collection<bf16,}}
@@ -46,8 +42,7 @@ func.func @tma_row_of_a_collection(%c: !collection, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @col_index_of_a_collection(%c: !collection, %i: index) {
   // expected-error @below {{operand #0 must be view of a paged or continuous cache, not of scales, but got '!kvcache.paged_collection<bf16,}}
@@ -111,8 +106,7 @@ func.func @cache_length_of_rows(%r: !rows, %b: index) {
 
 // A continuous cache has no pages for coordinates
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @tma_coords_of_a_continuous_cache(%k: !continuous, %b: index, %t: index) {
   // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.continuous<bf16,}}
@@ -122,8 +116,7 @@ func.func @tma_coords_of_a_continuous_cache(%k: !continuous, %b: index, %t: inde
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @tma_coords_of_a_collection(%k: !collection, %b: index, %t: index) {
   // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged_collection<bf16,}}
@@ -135,8 +128,7 @@ func.func @tma_coords_of_a_collection(%k: !collection, %b: index, %t: index) {
 
 // (C1) of extent
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_layers_of_a_view(%k: !cache) {
   // expected-error @below {{expects 'cache' to be a collection for the extent 'layers', got a view}}
@@ -146,8 +138,7 @@ func.func @c1_layers_of_a_view(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c1_layers_of_a_continuous_view(%k: !continuous) {
   // expected-error @below {{expects 'cache' to be a collection for the extent 'layers', got a view}}
@@ -157,8 +148,7 @@ func.func @c1_layers_of_a_continuous_view(%k: !continuous) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_pages_of_a_collection(%c: !collection) {
   // expected-error @below {{expects 'cache' to be a view for the extent 'pages', got a collection}}
@@ -168,8 +158,7 @@ func.func @c1_pages_of_a_collection(%c: !collection) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous_collection = !kvcache.continuous_collection<bf16, #kv>
+!continuous_collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c1_tokens_of_a_collection(%c: !continuous_collection) {
   // expected-error @below {{expects 'cache' to be a view for the extent 'tokens', got a collection}}
@@ -179,8 +168,7 @@ func.func @c1_tokens_of_a_collection(%c: !continuous_collection) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = ?>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = ?>
 
 func.func @c1_page_size_of_a_collection(%c: !collection) {
   // expected-error @below {{expects 'cache' to be a view for the extent 'page_size', got a collection}}
@@ -192,8 +180,7 @@ func.func @c1_page_size_of_a_collection(%c: !collection) {
 
 // Types and syntax
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @unknown_extent(%k: !cache) {
   // expected-error @below {{enum values for attribute 'extent' [batch, layers, pages, tokens, page_size, page_stride]}}
@@ -203,8 +190,7 @@ func.func @unknown_extent(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @extent_out_of_range(%k: !cache) {
   // expected-error @below {{attribute 'extent' failed to satisfy constraint: a size known at run time}}
@@ -214,8 +200,7 @@ func.func @extent_out_of_range(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @page_of_another_type(%k: !cache, %i: index, %page: i32) {
   // expected-error @below {{operand #3 must be index, but got 'i32'}}
@@ -225,8 +210,7 @@ func.func @page_of_another_type(%k: !cache, %i: index, %page: i32) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @wrong_number_of_indices(%k: !cache, %b: index) {
   // expected-error @below {{expected ','}}
@@ -236,8 +220,7 @@ func.func @wrong_number_of_indices(%k: !cache, %b: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @missing_index(%k: !cache) {
   // expected-error @below {{expected '['}}
@@ -247,8 +230,7 @@ func.func @missing_index(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @result_of_another_type(%k: !cache) {
   // expected-error @below {{result #0 must be 1-bit signless integer, but got 'index'}}

@@ -11,8 +11,7 @@ func.func private @c1_scales_of_a_collection(
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func private @c1_scales_of_scales(
   // expected-error @below {{expects a view of a paged or continuous cache, got '!kvcache.scales<}}
@@ -28,8 +27,7 @@ func.func private @c1_scales_of_a_float(
 
 // (C1) of scales_block_tile
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_tile_of_dynamic_size(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'f32' and layout strided<[32, 1], offset: ?>, got 'memref<?x4xf32, strided<[32, 1], offset: ?>>'}}
@@ -39,8 +37,7 @@ func.func @c1_tile_of_dynamic_size(%k: !fp8, %b: index, %h: index, %t: index, %d
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_tile_of_another_type(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'f32' and layout strided<[32, 1], offset: ?>, got 'memref<16x4xf8E4M3FN, strided<[32, 1], offset: ?>>'}}
@@ -50,8 +47,7 @@ func.func @c1_tile_of_another_type(%k: !fp8, %b: index, %h: index, %t: index, %d
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_tile_with_strides_of_elements(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'f32' and layout strided<[32, 1], offset: ?>, got 'memref<16x4xf32, strided<[1024, 1], offset: ?>>'}}
@@ -61,8 +57,7 @@ func.func @c1_tile_with_strides_of_elements(%k: !fp8, %b: index, %h: index, %t: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_tile_without_columns(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<16x0xf32,}}
@@ -72,8 +67,7 @@ func.func @c1_tile_without_columns(%k: !fp8, %b: index, %h: index, %t: index, %d
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_tile_of_rank_1(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be 2D memref of any type values, but got 'memref<16xf32, strided<[32], offset: ?>>'}}
@@ -85,8 +79,7 @@ func.func @c1_tile_of_rank_1(%k: !fp8, %b: index, %h: index, %t: index, %d: inde
 
 // (C2) of scales_block_tile
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c2_tile_past_the_groups(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'tile' to have at most 4 columns, got 8}}
@@ -98,8 +91,7 @@ func.func @c2_tile_past_the_groups(%k: !fp8, %b: index, %h: index, %t: index, %d
 
 // (C3) of scales_block_tile
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c3_tile_across_pages(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects page_size (64) to be a multiple of the rows of 'tile', got 48}}
@@ -111,8 +103,7 @@ func.func @c3_tile_across_pages(%k: !fp8, %b: index, %h: index, %t: index, %d: i
 
 // (C1) of load_scale
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_load_of_another_type(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'scale' to have the cache's scale type ('f32'), got 'bf16'}}
@@ -122,8 +113,7 @@ func.func @c1_load_of_another_type(%k: !fp8, %b: index, %h: index, %t: index, %d
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+!mxfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 
 func.func @c1_load_of_lanes_of_another_type(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'scale' to have the cache's scale type ('f8E8M0FNU'), got 'f32'}}
@@ -133,8 +123,7 @@ func.func @c1_load_of_lanes_of_another_type(%k: !mxfp4, %b: index, %h: index, %t
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+!mxfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 
 func.func @c1_load_of_bits(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'scale' to have the cache's scale type ('f8E8M0FNU'), got 'i8'}}
@@ -146,8 +135,7 @@ func.func @c1_load_of_bits(%k: !mxfp4, %b: index, %h: index, %t: index, %d: inde
 
 // (C2) of load_scale
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c2_load_past_the_groups(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'scale' to have at most one lane per group of a head (4), got 8}}
@@ -157,8 +145,7 @@ func.func @c2_load_past_the_groups(%k: !fp8, %b: index, %h: index, %t: index, %d
 
 // -----
 
-#ragged = #kvcache.params<num_heads = 8, head_size = 80>
-!ragged = !kvcache.paged<f8E4M3FN, #ragged, page_size = 64, scale = f32, granularity = 32>
+!ragged = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 80>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c2_load_past_the_ragged_group(%k: !ragged, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'scale' to have at most one lane per group of a head (3), got 4}}
@@ -170,8 +157,7 @@ func.func @c2_load_past_the_ragged_group(%k: !ragged, %b: index, %h: index, %t: 
 
 // (C1) of store_scale
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!int8 = !kvcache.paged<i8, #kv, page_size = 64, scale = bf16, granularity = 128>
+!int8 = !kvcache.paged<i8, <num_heads = 8, head_size = 128>, page_size = 64, scale = bf16, granularity = 128>
 
 func.func @c1_store_of_another_type(%s: f32, %k: !int8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'scale' to have the cache's scale type ('bf16'), got 'f32'}}
@@ -183,8 +169,7 @@ func.func @c1_store_of_another_type(%s: f32, %k: !int8, %b: index, %h: index, %t
 
 // (C2) of store_scale
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!int8 = !kvcache.paged<i8, #kv, page_size = 64, scale = bf16, granularity = 128>
+!int8 = !kvcache.paged<i8, <num_heads = 8, head_size = 128>, page_size = 64, scale = bf16, granularity = 128>
 
 func.func @c2_store_past_the_groups(%s: vector<2xbf16>, %k: !int8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expects 'scale' to have at most one lane per group of a head (1), got 2}}
@@ -196,8 +181,7 @@ func.func @c2_store_past_the_groups(%s: vector<2xbf16>, %k: !int8, %b: index, %h
 
 // Types of load_scale, store_scale and the views
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @load_scale_of_a_matrix(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{result #0 must be floating-point or signless integer or 1-D vector of fixed length, but got 'vector<2x2xf32>'}}
@@ -207,8 +191,7 @@ func.func @load_scale_of_a_matrix(%k: !fp8, %b: index, %h: index, %t: index, %d:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @store_scale_of_an_index(%s: index, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #0 must be floating-point or signless integer or 1-D vector of fixed length, but got 'index'}}
@@ -231,8 +214,7 @@ func.func @scales_view_of_another_cache(%k: !fp8) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @scales_base_of_another_type(%k: !fp8) {
   // expected-error @below {{'kvcache.scales_base' op inferred type(s) 'memref<?x64x8x4xf32, strided<[?, 32, 4, 1], offset: ?>>' are incompatible with return type(s) of operation 'memref<?x64x8x4xf32>'}}
@@ -245,8 +227,7 @@ func.func @scales_base_of_another_type(%k: !fp8) {
 
 // (C4) of load_scale
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c4_load_of_no_zero_point(%k: !fp8, %i: index) {
   // expected-error @below {{'kvcache.load_scale' op expects 'zero_point' only for a cache with zero points, got '!kvcache.paged<f8E4M3FN,}}
@@ -258,8 +239,7 @@ func.func @c4_load_of_no_zero_point(%k: !fp8, %i: index) {
 
 // (C4) of store_scale
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c4_store_of_no_zero_point(%s: f32, %k: !fp8, %i: index) {
   // expected-error @below {{'kvcache.store_scale' op expects 'zero_point' only for a cache with zero points, got '!kvcache.paged<f8E4M3FN,}}

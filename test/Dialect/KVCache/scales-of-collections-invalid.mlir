@@ -2,8 +2,7 @@
 
 // (C7) of paged_collection
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c7_pages(%blocks: memref<?x2x?x64x8x128xbf16, strided<[262148, ?, ?, 1024, 128, 1], offset: ?>>,
                     %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max: i32) {
@@ -18,8 +17,7 @@ func.func @c7_pages(%blocks: memref<?x2x?x64x8x128xbf16, strided<[262148, ?, ?, 
 
 // Rows of 6 bytes are not at multiples of 16: 2 bytes will do.
 
-#kv = #kvcache.params<num_heads = 1, head_size = 6>
-!fp8 = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 1, scale = f32, granularity = 6>
+!fp8 = !kvcache.paged_collection<f8E4M3FN, <num_heads = 1, head_size = 6>, page_size = 1, scale = f32, granularity = 6>
 
 func.func @c7_scales(%blocks: memref<?x2x?x1x1x6xf8E4M3FN, strided<[34, ?, 6, 6, 6, 1]>>,
                      %scales: memref<?x2x?x1x1x1xf32, strided<[?, ?, 3, 1, 1, 1]>>,
@@ -68,8 +66,7 @@ func.func @c4_quantized_without_scales(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c4_scales_without_quantization(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                                           %lut: memref<?x?xi32>, %max: i32,
@@ -155,8 +152,7 @@ func.func @missing_scales_type(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>, %length
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @lookup_without_scales(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                                  %lut: memref<?x?xi32>, %max: i32) {
@@ -170,8 +166,7 @@ func.func @lookup_without_scales(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths:
 
 // (C4) of paged_collection: without scales nothing is found through their table.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c4_scales_table_without_scales(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                                           %lut: memref<?x?xi32>, %max: i32) {

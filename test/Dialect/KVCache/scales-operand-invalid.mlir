@@ -2,8 +2,7 @@
 
 // An unquantized cache has no scales
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_quantized_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
@@ -13,8 +12,7 @@ func.func @load_quantized_of_an_unquantized_cache(%k: !cache, %b: index, %h: ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_scale_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.paged<bf16,}}
@@ -24,8 +22,7 @@ func.func @load_scale_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @store_scale_of_an_unquantized_cache(%s: f32, %k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #1 must be view of a quantized cache or of its scales, but got '!kvcache.paged<bf16,}}
@@ -35,8 +32,7 @@ func.func @store_scale_of_an_unquantized_cache(%s: f32, %k: !cache, %b: index, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @store_quantized_of_an_unquantized_cache(%v: vector<128xbf16>, %k: !cache, %b: index, %h: index, %t: index,
                                                    %d: index) {
@@ -47,8 +43,7 @@ func.func @store_quantized_of_an_unquantized_cache(%v: vector<128xbf16>, %k: !ca
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @scales_block_tile_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged<bf16,}}
@@ -58,8 +53,7 @@ func.func @scales_block_tile_of_an_unquantized_cache(%k: !cache, %b: index, %h: 
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @num_scale_rows_of_an_unquantized_cache(%k: !cache) {
   // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.paged<bf16,}}
@@ -69,8 +63,7 @@ func.func @num_scale_rows_of_an_unquantized_cache(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @scale_row_index_of_an_unquantized_cache(%k: !cache, %b: index, %t: index) {
   // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.paged<bf16,}}
@@ -80,8 +73,7 @@ func.func @scale_row_index_of_an_unquantized_cache(%k: !cache, %b: index, %t: in
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @scale_tma_coords_of_an_unquantized_cache(%k: !cache, %b: index, %t: index) {
   // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.paged<bf16,}}
@@ -91,8 +83,7 @@ func.func @scale_tma_coords_of_an_unquantized_cache(%k: !cache, %b: index, %t: i
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @scales_base_of_an_unquantized_cache(%k: !cache) {
   // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.paged<bf16,}}
@@ -104,8 +95,7 @@ func.func @scales_base_of_an_unquantized_cache(%k: !cache) {
 
 // Nor has a continuous one, and a collection is no view
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @load_scale_of_a_continuous_cache(%k: !continuous, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.continuous<bf16,}}
@@ -139,8 +129,7 @@ func.func @scales_base_of_a_collection(%k: !collection) {
 
 // What has scales is the cache, not their view
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @load_quantized_of_scales(%k: !scales, %b: index, %h: index, %t: index, %d: index) {
@@ -151,8 +140,7 @@ func.func @load_quantized_of_scales(%k: !scales, %b: index, %h: index, %t: index
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @store_quantized_of_scales(%v: vector<128xbf16>, %k: !scales, %b: index, %h: index, %t: index, %d: index) {
@@ -163,8 +151,7 @@ func.func @store_quantized_of_scales(%v: vector<128xbf16>, %k: !scales, %b: inde
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @num_scale_rows_of_scales(%k: !scales) {
@@ -175,8 +162,7 @@ func.func @num_scale_rows_of_scales(%k: !scales) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @scale_row_index_of_scales(%k: !scales, %b: index, %t: index) {
@@ -187,8 +173,7 @@ func.func @scale_row_index_of_scales(%k: !scales, %b: index, %t: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @scale_tma_coords_of_scales(%k: !scales, %b: index, %t: index) {
@@ -199,8 +184,7 @@ func.func @scale_tma_coords_of_scales(%k: !scales, %b: index, %t: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @scales_view_of_scales(%k: !scales) {
@@ -213,8 +197,7 @@ func.func @scales_view_of_scales(%k: !scales) {
 
 // The view of the scales of a cache without scales has no memory
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @load_scale_of_no_scales(%s: !none, %i: index) {
@@ -225,8 +208,7 @@ func.func @load_scale_of_no_scales(%s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @store_scale_of_no_scales(%x: bf16, %s: !none, %i: index) {
@@ -237,8 +219,7 @@ func.func @store_scale_of_no_scales(%x: bf16, %s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @scales_base_of_no_scales(%s: !none) {
@@ -249,8 +230,7 @@ func.func @scales_base_of_no_scales(%s: !none) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @scales_block_tile_of_no_scales(%s: !none, %i: index) {
@@ -261,8 +241,7 @@ func.func @scales_block_tile_of_no_scales(%s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @load_of_no_scales(%s: !none, %i: index) {
@@ -273,8 +252,7 @@ func.func @load_of_no_scales(%s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @store_of_no_scales(%x: bf16, %s: !none, %i: index) {
@@ -285,8 +263,7 @@ func.func @store_of_no_scales(%x: bf16, %s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @block_tile_of_no_scales(%s: !none, %i: index) {
@@ -297,8 +274,7 @@ func.func @block_tile_of_no_scales(%s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @row_index_of_no_scales(%s: !none, %i: index) {
@@ -309,8 +285,7 @@ func.func @row_index_of_no_scales(%s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @num_kv_rows_of_no_scales(%s: !none) {
@@ -321,8 +296,7 @@ func.func @num_kv_rows_of_no_scales(%s: !none) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @tma_row_of_no_scales(%s: !none, %i: index) {
@@ -333,8 +307,7 @@ func.func @tma_row_of_no_scales(%s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @tma_coords_of_no_scales(%s: !none, %i: index) {
@@ -345,8 +318,7 @@ func.func @tma_coords_of_no_scales(%s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @page_id_of_no_scales(%s: !none, %i: index) {
@@ -357,8 +329,7 @@ func.func @page_id_of_no_scales(%s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @populate_of_no_scales(%s: !none, %i: index) {
@@ -369,8 +340,7 @@ func.func @populate_of_no_scales(%s: !none, %i: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @blocks_of_no_scales(%s: !none) {
@@ -381,8 +351,7 @@ func.func @blocks_of_no_scales(%s: !none) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @lookup_table_of_no_scales(%s: !none) {
@@ -393,8 +362,7 @@ func.func @lookup_table_of_no_scales(%s: !none) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @scale_descriptor_of_no_scales(%s: !none) {
@@ -405,8 +373,7 @@ func.func @scale_descriptor_of_no_scales(%s: !none) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !none = !kvcache.scales<!cache>
 
 func.func @pages_of_no_scales(%s: !none) {
@@ -417,8 +384,7 @@ func.func @pages_of_no_scales(%s: !none) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.continuous<bf16, #kv>
+!cache = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 !none = !kvcache.scales<!cache>
 
 func.func @page_size_of_no_scales_of_a_continuous_cache(%s: !none) {

@@ -2,8 +2,7 @@
 
 // What a view of scales does not support
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @empty_cache_of_scales(%s: !scales) {
@@ -14,8 +13,7 @@ func.func @empty_cache_of_scales(%s: !scales) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @max_prompt_length_of_scales(%s: !scales) {
@@ -26,8 +24,7 @@ func.func @max_prompt_length_of_scales(%s: !scales) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @col_index_of_scales(%s: !scales, %h: index) {
@@ -38,8 +35,7 @@ func.func @col_index_of_scales(%s: !scales, %h: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @layers_of_scales(%s: !scales) {
@@ -52,8 +48,7 @@ func.func @layers_of_scales(%s: !scales) {
 
 // Scales are accessed as unquantized elements
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @load_of_scales_past_the_groups(%s: !scales, %b: index, %h: index, %t: index, %d: index) {
@@ -64,8 +59,7 @@ func.func @load_of_scales_past_the_groups(%s: !scales, %b: index, %h: index, %t:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @load_of_scales_as_integers(%s: !scales, %b: index, %h: index, %t: index, %d: index) {
@@ -76,8 +70,7 @@ func.func @load_of_scales_as_integers(%s: !scales, %b: index, %h: index, %t: ind
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @load_of_scales_by_their_page(%s: !scales, %b: index, %h: index, %t: index, %d: index, %page: index) {
@@ -88,8 +81,7 @@ func.func @load_of_scales_by_their_page(%s: !scales, %b: index, %h: index, %t: i
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @load_of_scales_with_tensor_scale(%s: !scales, %b: index, %h: index, %t: index, %d: index, %x: f32) {
@@ -100,8 +92,7 @@ func.func @load_of_scales_with_tensor_scale(%s: !scales, %b: index, %h: index, %
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @store_of_scales_of_another_type(%x: bf16, %s: !scales, %b: index, %h: index, %t: index, %d: index) {
@@ -112,8 +103,7 @@ func.func @store_of_scales_of_another_type(%x: bf16, %s: !scales, %b: index, %h:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @store_of_scales_past_the_groups(%v: vector<5xf32>, %s: !scales, %b: index, %h: index, %t: index,
@@ -125,8 +115,7 @@ func.func @store_of_scales_past_the_groups(%v: vector<5xf32>, %s: !scales, %b: i
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @tile_of_scales_past_the_groups(%s: !scales, %b: index, %h: index, %t: index, %d: index) {
@@ -137,8 +126,7 @@ func.func @tile_of_scales_past_the_groups(%s: !scales, %b: index, %h: index, %t:
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @tile_of_scales_with_strides_of_elements(%s: !scales, %b: index, %h: index, %t: index, %d: index) {
@@ -149,8 +137,7 @@ func.func @tile_of_scales_with_strides_of_elements(%s: !scales, %b: index, %h: i
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
 func.func @rows_of_scales_of_another_page_size(%s: !scales, %b: index, %t: index) {

@@ -33,8 +33,7 @@ func.func @c2_ragged_of_scales(%k: !four_scales) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!rope_cache = !kvcache.paged<f8E4M3FN, #rope, page_size = 64>
+!rope_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 
 func.func @c1_rope_after_odd_bytes(%k: !rope_cache) {
   // expected-error @below {{'kvcache.create_rope_tma_tile' op expects the tensor to start at a multiple of 16 bytes, got 520}}
@@ -56,8 +55,7 @@ func.func @c2_rope_of_scales(%k: !scales) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!wide = !kvcache.paged<bf16, #rope, page_size = 64>
+!wide = !kvcache.paged<bf16, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 
 func.func @c3_rope_of_two_bytes(%k: !wide) {
   // expected-error @below {{'kvcache.create_rope_tma_tile' op expects 'cache' to have one head of one-byte elements, got '!kvcache.paged<bf16,}}
@@ -67,8 +65,7 @@ func.func @c3_rope_of_two_bytes(%k: !wide) {
 
 // -----
 
-#two = #kvcache.params<num_heads = 2, head_size = 640>
-!two_heads = !kvcache.paged<f8E4M3FN, #two, page_size = 64>
+!two_heads = !kvcache.paged<f8E4M3FN, <num_heads = 2, head_size = 640>, page_size = 64>
 
 func.func @c3_rope_of_two_heads(%k: !two_heads) {
   // expected-error @below {{'kvcache.create_rope_tma_tile' op expects 'cache' to have one head of one-byte elements, got '!kvcache.paged<f8E4M3FN,}}
@@ -78,8 +75,7 @@ func.func @c3_rope_of_two_heads(%k: !two_heads) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!rope_cache = !kvcache.paged<f8E4M3FN, #rope, page_size = 64>
+!rope_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 
 func.func @c3_rope_that_does_not_fit(%k: !rope_cache) {
   // expected-error @below {{'kvcache.create_rope_tma_tile' op expects padded_depth + 2 bytes of rope for each column to be head_size (640), got 512 + 2 * 32}}
@@ -89,8 +85,7 @@ func.func @c3_rope_that_does_not_fit(%k: !rope_cache) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!rope_cache = !kvcache.paged<f8E4M3FN, #rope, page_size = 64>
+!rope_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 
 // 642 + 2 * (2^63 - 1) is 640 in 64 bits.
 func.func @c3_rope_of_a_sum_that_wraps(%k: !rope_cache) {
@@ -101,8 +96,7 @@ func.func @c3_rope_of_a_sum_that_wraps(%k: !rope_cache) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!rope_cache = !kvcache.paged<f8E4M3FN, #rope, page_size = 64>
+!rope_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 
 func.func @no_padded_depth(%k: !rope_cache) {
   // expected-error @below {{'kvcache.create_rope_tma_tile' op requires attribute 'padded_depth'}}
@@ -136,8 +130,7 @@ func.func @c1_scales_of_too_many_rows(%k: !large_scales) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c2_scales_of_a_cache(%k: !cache) {
   // expected-error @below {{'kvcache.create_scale_tma_tile' op expects 'cache' to be a view of scales, got '!kvcache.paged<bf16,}}
@@ -147,8 +140,7 @@ func.func @c2_scales_of_a_cache(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c2_scales_of_a_continuous_cache(%k: !continuous) {
   // expected-error @below {{'kvcache.create_scale_tma_tile' op expects 'cache' to be a view of scales, got '!kvcache.continuous<bf16,}}
@@ -169,8 +161,7 @@ func.func @c3_scales_of_several_groups(%k: !four_scales) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!any_pages = !kvcache.paged<f8E4M3FN, #rope, page_size = ?>
+!any_pages = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 640, is_mla = true>, page_size = ?>
 
 func.func @c4_rope_of_pages_of_any_size(%k: !any_pages) {
   // expected-error @below {{'kvcache.create_rope_tma_tile' op expects 'cache' to have a static page_size, got}}

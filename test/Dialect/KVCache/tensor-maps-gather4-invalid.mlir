@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_gather4_of_too_many_columns(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects box side 0 from 1 to 256, got 576}}
@@ -12,8 +11,7 @@ func.func @c1_gather4_of_too_many_columns(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_gather4_of_columns_of_odd_bytes(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects the inner side of the box to be a multiple of 16 bytes, got 568}}
@@ -24,8 +22,7 @@ func.func @c1_gather4_of_columns_of_odd_bytes(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_gather4_of_index(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'dtype' to be an integer or float of 1, 2, 4 or 8 bytes, got 'index'}}
@@ -35,8 +32,7 @@ func.func @c1_gather4_of_index(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_gather4_of_half_bytes(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'dtype' to be an integer or float of 1, 2, 4 or 8 bytes, got 'f4E2M1FN'}}
@@ -46,8 +42,7 @@ func.func @c1_gather4_of_half_bytes(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_gather4_of_part_of_a_byte(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'dtype' to be an integer or float of 1, 2, 4 or 8 bytes, got 'i12'}}
@@ -57,8 +52,7 @@ func.func @c1_gather4_of_part_of_a_byte(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_gather4_of_three_bytes(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'dtype' to be an integer or float of 1, 2, 4 or 8 bytes, got 'i24'}}
@@ -68,8 +62,7 @@ func.func @c1_gather4_of_three_bytes(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_gather4_of_vectors(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'dtype' to be an integer or float of 1, 2, 4 or 8 bytes, got 'vector<4xf32>'}}
@@ -90,8 +83,7 @@ func.func @c2_gather4_of_scales(%k: !four_scales) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c3_gather4_of_odd_rows(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_height' to be a multiple of 4, got 66}}
@@ -101,8 +93,7 @@ func.func @c3_gather4_of_odd_rows(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c3_gather4_of_more_columns_than_the_stride(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride' to be at least 'tile_width' (64), got 62}}
@@ -112,8 +103,7 @@ func.func @c3_gather4_of_more_columns_than_the_stride(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c4_gather4_of_more_columns_than_a_row_whatever_the_result(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride', by default 'tile_width', to be at most a row of the cache (576 bytes), got 592 elements of 1 bytes}}
@@ -123,8 +113,7 @@ func.func @c4_gather4_of_more_columns_than_a_row_whatever_the_result(%k: !mla_ca
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c4_gather4_of_more_than_a_row(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride', by default 'tile_width', to be at most a row of the cache (576 bytes), got 73 elements of 8 bytes}}
@@ -134,8 +123,7 @@ func.func @c4_gather4_of_more_than_a_row(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_gather4_of_a_stride_of_odd_bytes(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects stride 1 to be a multiple of 16 bytes, got 568}}
@@ -146,8 +134,7 @@ func.func @c1_gather4_of_a_stride_of_odd_bytes(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 // 8 * (2^61 + 72) is 576 in 64 bits.
 func.func @c4_gather4_of_a_stride_that_wraps(%k: !mla_cache) {
@@ -158,8 +145,7 @@ func.func @c4_gather4_of_a_stride_that_wraps(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @tile_height_of_zero(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op attribute 'tile_height' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
@@ -169,8 +155,7 @@ func.func @tile_height_of_zero(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @no_tile_width(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op requires attribute 'tile_width'}}
@@ -180,8 +165,7 @@ func.func @no_tile_width(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @tile_stride_of_zero(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op attribute 'tile_stride' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
@@ -191,8 +175,7 @@ func.func @tile_stride_of_zero(%k: !mla_cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!mla_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @dtype_of_no_type(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op attribute 'dtype' failed to satisfy constraint: any type attribute}}
@@ -202,8 +185,7 @@ func.func @dtype_of_no_type(%k: !mla_cache) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!rope_cache = !kvcache.paged<f8E4M3FN, #rope, page_size = 64>
+!rope_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 
 func.func @c1_rope_gather4_of_columns_of_odd_bytes(%k: !rope_cache) {
   // expected-error @below {{'kvcache.create_rope_gather4_tma_tile' op expects the inner side of the box to be a multiple of 16 bytes, got 120}}
@@ -225,8 +207,7 @@ func.func @c2_rope_gather4_of_scales(%k: !scales) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!wide = !kvcache.paged<bf16, #rope, page_size = 64>
+!wide = !kvcache.paged<bf16, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 
 func.func @c3_rope_gather4_of_two_bytes(%k: !wide) {
   // expected-error @below {{'kvcache.create_rope_gather4_tma_tile' op expects 'cache' to have one head of one-byte elements, got '!kvcache.paged<bf16,}}
@@ -236,8 +217,7 @@ func.func @c3_rope_gather4_of_two_bytes(%k: !wide) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!rope_cache = !kvcache.paged<f8E4M3FN, #rope, page_size = 64>
+!rope_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 
 func.func @c3_rope_gather4_that_does_not_fit(%k: !rope_cache) {
   // expected-error @below {{'kvcache.create_rope_gather4_tma_tile' op expects padded_depth + 2 bytes of rope for each column to be head_size (640), got 512 + 2 * 32}}
@@ -247,8 +227,7 @@ func.func @c3_rope_gather4_that_does_not_fit(%k: !rope_cache) {
 
 // -----
 
-#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
-!rope_cache = !kvcache.paged<f8E4M3FN, #rope, page_size = 64>
+!rope_cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 640, is_mla = true>, page_size = 64>
 
 func.func @c4_rope_gather4_of_odd_rows(%k: !rope_cache) {
   // expected-error @below {{'kvcache.create_rope_gather4_tma_tile' op expects 'tile_height' to be a multiple of 4, got 2}}
@@ -269,8 +248,7 @@ func.func @c3_rope_gather_of_a_layout(%k: !pitched) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!open = !kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 256, head = ?]>
+!open = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64, layout = [token = 256, head = ?]>
 
 func.func @c6_gather_of_open_heads(%k: !open) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'cache' to have a static head stride, got '!kvcache.paged<bf16,}}
@@ -280,8 +258,7 @@ func.func @c6_gather_of_open_heads(%k: !open) {
 
 // -----
 
-#one = #kvcache.params<num_heads = 1, head_size = 128>
-!pitched = !kvcache.paged<f8E4M3FN, #one, page_size = 64, layout = [token = 256]>
+!pitched = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 128>, page_size = 64, layout = [token = 256]>
 
 func.func @c6_stride_of_less_than_a_token(%k: !pitched) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride' to be the token stride of the cache (256 bytes), got 128 elements of 1 bytes}}
@@ -291,8 +268,7 @@ func.func @c6_stride_of_less_than_a_token(%k: !pitched) {
 
 // -----
 
-#one = #kvcache.params<num_heads = 1, head_size = 124>
-!odd = !kvcache.paged<f8E4M3FN, #one, page_size = 64, layout = [token = 128]>
+!odd = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 124>, page_size = 64, layout = [token = 128]>
 
 func.func @c6_row_of_odd_size(%k: !odd) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects a row of the cache to have a multiple of 8 bytes, got 124}}
@@ -302,8 +278,7 @@ func.func @c6_row_of_odd_size(%k: !odd) {
 
 // -----
 
-#one = #kvcache.params<num_heads = 1, head_size = 128>
-!pitched = !kvcache.paged<f8E4M3FN, #one, page_size = 64, layout = [token = 256]>
+!pitched = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 128>, page_size = 64, layout = [token = 256]>
 
 func.func @c6_tile_wider_than_a_row(%k: !pitched) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_width' to be at most a row of the cache (128 elements), got 256}}

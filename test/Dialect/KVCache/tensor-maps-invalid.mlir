@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#odd = #kvcache.params<num_heads = 1, head_size = 580, is_mla = true>
-!cache = !kvcache.paged<f8E4M3FN, #odd, page_size = 64, layout = nhd>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 580, is_mla = true>, page_size = 64, layout = nhd>
 
 func.func @c6_paged_of_parts_of_elements(%k: !cache) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects heads and rows of 'cache' to have a multiple of the bytes of 'dtype' (8), got}}
@@ -11,8 +10,7 @@ func.func @c6_paged_of_parts_of_elements(%k: !cache) {
 
 // -----
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!cache = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c5_ragged_of_no_elements(%k: !cache) {
   // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects 'dtype' to be an integer or float of 1, 2, 4 or 8 bytes, got 'i24'}}
@@ -22,8 +20,7 @@ func.func @c5_ragged_of_no_elements(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!large = !kvcache.paged<bf16, #kv, page_size = 1024>
+!large = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 1024>
 
 func.func @c1_tile_of_too_many_rows(%k: !large) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects box side 2 from 1 to 256, got 512}}
@@ -34,8 +31,7 @@ func.func @c1_tile_of_too_many_rows(%k: !large) {
 
 // -----
 
-#odd = #kvcache.params<num_heads = 1, head_size = 100>
-!odd = !kvcache.paged<bf16, #odd, page_size = 64>
+!odd = !kvcache.paged<bf16, <num_heads = 1, head_size = 100>, page_size = 64>
 
 func.func @c1_tile_of_heads_at_odd_bytes(%k: !odd) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects stride 1 to be a multiple of 16 bytes, got 200}}
@@ -46,8 +42,7 @@ func.func @c1_tile_of_heads_at_odd_bytes(%k: !odd) {
 
 // -----
 
-#tiny = #kvcache.params<num_heads = 1, head_size = 4>
-!tiny = !kvcache.continuous<bf16, #tiny>
+!tiny = !kvcache.continuous<bf16, <num_heads = 1, head_size = 4>>
 
 func.func @c1_matrix_of_rows_at_odd_bytes(%k: !tiny) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects stride 1 to be a multiple of 16 bytes, got 8}}
@@ -58,8 +53,7 @@ func.func @c1_matrix_of_rows_at_odd_bytes(%k: !tiny) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c6_tile_wider_than_a_head(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' to be at most a head (128), got 129}}
@@ -69,8 +63,7 @@ func.func @c6_tile_wider_than_a_head(%k: !cache) {
 
 // -----
 
-#part_of_a_span = #kvcache.params<num_heads = 8, head_size = 96>
-!cache = !kvcache.paged<bf16, #part_of_a_span, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 96>, page_size = 64>
 
 func.func @c6_tile_of_more_spans_than_a_head(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' to be at most a head (128), got 129}}
@@ -80,8 +73,7 @@ func.func @c6_tile_of_more_spans_than_a_head(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+!nvfp4 = !kvcache.paged<f4E2M1FN, <num_heads = 8, head_size = 128>, page_size = 64, scale = f8E4M3FN, granularity = 16>
 
 // 64 bytes of two elements each
 func.func @c6_tile_wider_than_a_head_of_half_bytes(%k: !nvfp4) {
@@ -92,8 +84,7 @@ func.func @c6_tile_wider_than_a_head_of_half_bytes(%k: !nvfp4) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c6_tile_wider_than_a_row(%k: !continuous) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' to be at most a row (1024), got 1025}}
@@ -103,8 +94,7 @@ func.func @c6_tile_wider_than_a_row(%k: !continuous) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c1_tile_of_too_many_columns(%k: !continuous) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects box side 0 from 1 to 256, got 264}}
@@ -115,8 +105,7 @@ func.func @c1_tile_of_too_many_columns(%k: !continuous) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_tile_of_columns_of_odd_bytes(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects the inner side of the box to be a multiple of 16 bytes, got 200}}
@@ -127,8 +116,7 @@ func.func @c1_tile_of_columns_of_odd_bytes(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_mn_major_of_a_paged_cache(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'mn_major' only for a continuous cache}}
@@ -138,8 +126,7 @@ func.func @c3_mn_major_of_a_paged_cache(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c3_mn_major_without_columns(%k: !continuous) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' with 'mn_major'}}
@@ -149,8 +136,7 @@ func.func @c3_mn_major_without_columns(%k: !continuous) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @tile_of_a_collection(%k: !collection) {
   // expected-error @below {{'kvcache.create_tma_tile' op operand #0 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.paged_collection<bf16,}}
@@ -160,8 +146,7 @@ func.func @tile_of_a_collection(%k: !collection) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @result_of_other_rows(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op inferred type(s) '!kvcache.tma_tile<64x1x32xbf16, swizzle_128b>' are incompatible with return type(s) of operation '!kvcache.tma_tile<64x1x64xbf16, swizzle_128b>'}}
@@ -172,8 +157,7 @@ func.func @result_of_other_rows(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @result_of_another_swizzle(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op inferred type(s) '!kvcache.tma_tile<8x1x64xbf16>' are incompatible}}
@@ -184,8 +168,7 @@ func.func @result_of_another_swizzle(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @result_of_another_type(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op inferred type(s) '!kvcache.tma_tile<8x1x64xbf16>' are incompatible}}
@@ -196,8 +179,7 @@ func.func @result_of_another_type(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @result_without_promotion(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op inferred type(s) '!kvcache.tma_tile<8x1x64xbf16, l2_promotion = 128>' are incompatible}}
@@ -208,8 +190,7 @@ func.func @result_without_promotion(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @result_of_no_descriptor(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op result #0 must be TMA descriptor (tensor map), but got 'index'}}
@@ -219,8 +200,7 @@ func.func @result_of_no_descriptor(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @no_rows(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op requires attribute 'rows'}}
@@ -230,8 +210,7 @@ func.func @no_rows(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @rows_of_zero(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op attribute 'rows' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
@@ -241,8 +220,7 @@ func.func @rows_of_zero(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @negative_rows(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op attribute 'rows' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
@@ -252,8 +230,7 @@ func.func @negative_rows(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @rows_of_32_bits(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op attribute 'rows' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
@@ -263,8 +240,7 @@ func.func @rows_of_32_bits(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @rows_of_more_bits(%k: !cache) {
   // expected-error @below {{integer constant out of range for attribute}}
@@ -274,8 +250,7 @@ func.func @rows_of_more_bits(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @negative_columns(%k: !continuous) {
   // expected-error @below {{'kvcache.create_tma_tile' op attribute 'columns' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
@@ -285,8 +260,7 @@ func.func @negative_columns(%k: !continuous) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @unknown_promotion(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op attribute 'l2_promotion' failed to satisfy constraint: 64-bit signless integer attribute whose value is 0, 64, 128 or 256}}
@@ -296,8 +270,7 @@ func.func @unknown_promotion(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @swizzle_of_no_enum(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op attribute 'swizzle' failed to satisfy constraint: layout of tiles in shared memory}}
@@ -307,8 +280,7 @@ func.func @swizzle_of_no_enum(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!large = !kvcache.paged<bf16, #kv, page_size = 1024>
+!large = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 1024>
 
 func.func @c1_paged_of_too_many_rows(%k: !large) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects box side 2 from 1 to 256, got 512}}
@@ -319,8 +291,7 @@ func.func @c1_paged_of_too_many_rows(%k: !large) {
 
 // -----
 
-#wide = #kvcache.params<num_heads = 8, head_size = 512>
-!cache = !kvcache.paged<bf16, #wide, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 512>, page_size = 64>
 
 func.func @c1_paged_of_too_many_columns(%k: !cache) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects box side 0 from 1 to 256, got 512}}
@@ -331,8 +302,7 @@ func.func @c1_paged_of_too_many_columns(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_paged_of_columns_of_odd_bytes(%k: !cache) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects the inner side of the box to be a multiple of 16 bytes, got 24}}
@@ -343,8 +313,7 @@ func.func @c1_paged_of_columns_of_odd_bytes(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
+!continuous = !kvcache.continuous<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @c2_paged_of_a_continuous_cache(%k: !continuous) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects 'cache' to be a view of a paged cache, got '!kvcache.continuous<bf16,}}
@@ -354,8 +323,7 @@ func.func @c2_paged_of_a_continuous_cache(%k: !continuous) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_paged_of_rows_that_do_not_divide_a_page(%k: !cache) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects 'rows' to divide page_size (64), got 48}}
@@ -365,8 +333,7 @@ func.func @c3_paged_of_rows_that_do_not_divide_a_page(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @no_columns(%k: !cache) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op requires attribute 'columns'}}
@@ -376,8 +343,7 @@ func.func @no_columns(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_ragged_of_too_many_rows(%k: !cache) {
   // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects box side 1 from 1 to 256, got 257}}
@@ -388,8 +354,7 @@ func.func @c1_ragged_of_too_many_rows(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c1_ragged_of_more_rows_than_memory(%k: !cache) {
   // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects size 1 from 1 to 2^31, got 9223372036854775807}}
@@ -400,8 +365,7 @@ func.func @c1_ragged_of_more_rows_than_memory(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c3_ragged_wider_than_a_head(%k: !cache) {
   // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects 'columns' to be at most a head (128), got 129}}
@@ -411,8 +375,7 @@ func.func @c3_ragged_wider_than_a_head(%k: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c5_paged_wider_than_a_head(%k: !cache) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects 'columns' to be at most a head (128), got 136}}
@@ -464,8 +427,7 @@ func.func @generic_encode_without_segments(%base: memref<bf16>, %i: index) {
 
 // (C4): the shape of these depends on the page size
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
+!any_pages = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = ?>
 
 func.func @c4_tile_of_pages_of_any_size(%k: !any_pages) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'cache' to have a static page_size, got '!kvcache.paged<bf16, #kvcache.params<num_heads = 8, head_size = 128>, page_size = ?>'}}
@@ -476,8 +438,7 @@ func.func @c4_tile_of_pages_of_any_size(%k: !any_pages) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
+!any_pages = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = ?>
 
 func.func @c4_paged_tile_of_pages_of_any_size(%k: !any_pages) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects 'cache' to have a static page_size, got}}

@@ -120,8 +120,7 @@ func.func @c1_memory_of_another_space(%kt: !kt) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @load_of_a_cache(%k: !cache, %i: index) {
   // expected-error @below {{operand #0 must be tile of a cache in shared memory, but got '!kvcache.paged<bf16,}}

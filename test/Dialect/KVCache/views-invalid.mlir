@@ -2,8 +2,7 @@
 
 // (C1) of paged_view
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!latent = !kvcache.paged_collection<bf16, #mla, page_size = 64>
+!latent = !kvcache.paged_collection<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @c1_values_of_a_latent_cache(%c: !latent, %layer: index) {
   // expected-error @below {{expects 'role' to be key for an MLA collection, which has one latent cache and no values}}
@@ -15,8 +14,7 @@ func.func @c1_values_of_a_latent_cache(%c: !latent, %layer: index) {
 
 // (C1) of continuous_view
 
-#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
-!continuous_latent = !kvcache.continuous_collection<bf16, #mla>
+!continuous_latent = !kvcache.continuous_collection<bf16, <num_heads = 1, head_size = 576, is_mla = true>>
 
 func.func @c1_values_of_a_continuous_latent_cache(%c: !continuous_latent, %layer: index) {
   // expected-error @below {{expects 'role' to be key for an MLA collection, which has one latent cache and no values}}
@@ -28,8 +26,7 @@ func.func @c1_values_of_a_continuous_latent_cache(%c: !continuous_latent, %layer
 
 // Types and syntax of the views
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @unknown_role(%c: !collection, %layer: index) {
   // expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'role' [key, value]}}
@@ -76,8 +73,7 @@ func.func @view_of_another_type(%c: !collection, %layer: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @view_of_a_view(%c: !cache, %layer: index) {
   // expected-error @below {{but got '!kvcache.paged<bf16,}}
@@ -89,8 +85,7 @@ func.func @view_of_a_view(%c: !cache, %layer: index) {
 
 // A view of something else than a collection, in the custom form.
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @paged_view_of_a_view(%k: !cache, %layer: index) {
   // expected-error @below {{expects 'collection' to be a paged collection, got '!kvcache.paged<bf16,}}
@@ -100,8 +95,7 @@ func.func @paged_view_of_a_view(%k: !cache, %layer: index) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous_collection = !kvcache.continuous_collection<bf16, #kv>
+!continuous_collection = !kvcache.continuous_collection<bf16, <num_heads = 8, head_size = 128>>
 
 func.func @paged_view_of_a_continuous_collection(%c: !continuous_collection, %layer: index) {
   // expected-error @below {{expects 'collection' to be a paged collection, got '!kvcache.continuous_collection<bf16,}}

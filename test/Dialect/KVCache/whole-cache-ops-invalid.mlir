@@ -1,7 +1,6 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C1) of gather
 func.func @c1_gather(%cache: !cache, %out: memref<?x?x8x64xbf16>) {
@@ -12,9 +11,8 @@ func.func @c1_gather(%cache: !cache, %out: memref<?x?x8x64xbf16>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
 #small = #kvcache.params<num_heads = 2, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 !small = !kvcache.paged<bf16, #small, page_size = 64>
 
 // (C2) of copy
@@ -26,8 +24,7 @@ func.func @c2_copy(%cache: !cache, %small: !small) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @copy_pages(%cache: !collection, %pairs: memref<?x3xi32>) {
   // expected-error @below {{expects 'pairs' to have two columns}}
@@ -37,8 +34,7 @@ func.func @copy_pages(%cache: !collection, %pairs: memref<?x3xi32>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @results_of_tensors(%cache: !cache, %out: tensor<?x?x8x128xbf16>) {
   // expected-error @below {{expects a result for each of 'outs' that is a tensor}}
@@ -60,8 +56,7 @@ func.func @copy_integers_to_floats(%k: !integers, %to: !floats) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C3) of gather
 func.func @c3_static_scale_of_bf16(%cache: !cache, %out: memref<?x?x8x128xbf16>, %s: f32) {
@@ -72,8 +67,7 @@ func.func @c3_static_scale_of_bf16(%cache: !cache, %out: memref<?x?x8x128xbf16>,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C1) of gather
 func.func @c1_ragged_without_offsets(%cache: !cache, %out: memref<?x8x128xbf16>) {
@@ -84,8 +78,7 @@ func.func @c1_ragged_without_offsets(%cache: !cache, %out: memref<?x8x128xbf16>)
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C1) of gather
 func.func @c1_dense_with_offsets(%cache: !cache, %out: memref<?x?x8x128xbf16>, %n: memref<?xi32>) {
@@ -121,8 +114,7 @@ func.func @c3_target_scale_of_bf16(%from: !fp8, %to: !cache, %s: f32) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+!fp8 = !kvcache.paged<f8E4M3FN, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C3) of copy
 func.func @c3_source_scale_of_other_heads(%fp8: !fp8, %s: memref<2xf32>) {
@@ -133,8 +125,7 @@ func.func @c3_source_scale_of_other_heads(%fp8: !fp8, %s: memref<2xf32>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C2) of copy: sums of numbers wrap around.
 func.func @c2_copy_of_last_heads(%cache: !cache) {
@@ -145,8 +136,7 @@ func.func @c2_copy_of_last_heads(%cache: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @rows_without_strides(%cache: !cache, %out: memref<?x?x8x128xbf16, affine_map<(a, b, c, d) -> (b, a, c, d)>>) {
   // expected-error @below {{expects the heads and elements of 'keys' to be packed, got 'memref<?x?x8x128xbf16, affine_map<}}
@@ -156,8 +146,7 @@ func.func @rows_without_strides(%cache: !cache, %out: memref<?x?x8x128xbf16, aff
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C4) of gather
 func.func @c4_part_of_a_warp(%cache: !cache, %out: memref<?x?x8x128xbf16>) {
@@ -168,8 +157,7 @@ func.func @c4_part_of_a_warp(%cache: !cache, %out: memref<?x?x8x128xbf16>) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C4) of gather
 func.func @c4_more_heads_than_registers(%cache: !cache, %out: memref<?x?x8x128xbf16>) {
@@ -180,8 +168,7 @@ func.func @c4_more_heads_than_registers(%cache: !cache, %out: memref<?x?x8x128xb
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C4) of copy
 func.func @c4_no_heads(%cache: !cache) {
@@ -192,8 +179,7 @@ func.func @c4_no_heads(%cache: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C4) of copy
 func.func @c4_no_threads(%cache: !cache) {
@@ -216,8 +202,7 @@ func.func @c2_threads_of_copy_pages(%cache: !kvcache.paged_collection<bf16, #kv,
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C3) of remap_rows
 func.func @c3_threads_of_remap_rows(%tokens: memref<?x4xi32>, %cache: !cache, %n: memref<?xi32>) {
@@ -228,8 +213,7 @@ func.func @c3_threads_of_remap_rows(%tokens: memref<?x4xi32>, %cache: !cache, %n
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C5) of gather
 func.func @c5_outputs_are_one(%keys: !cache, %values: !cache, %out: memref<?x?x8x128xbf16>) {
@@ -240,8 +224,7 @@ func.func @c5_outputs_are_one(%keys: !cache, %values: !cache, %out: memref<?x?x8
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C5) of copy: heads beside each other, and one in both.
 func.func @c5_heads_that_are_read_and_written(%cache: !cache) {
@@ -254,8 +237,7 @@ func.func @c5_heads_that_are_read_and_written(%cache: !cache) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<i8, #kv, page_size = 64>
+!cache = !kvcache.paged<i8, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // (C3) of gather
 func.func @c3_integers_without_scales(%cache: !cache, %out: memref<?x?x8x128xbf16>) {
