@@ -175,6 +175,12 @@ def tile_offset(
 
     Raises:
         IndexError: The element is outside of the tile.
+
+    Examples:
+        >>> tile_offset((64, 64), "bf16", "none", row=1, column=0)
+        128
+        >>> tile_offset((64, 64), "bf16", "128b", row=1, column=0)
+        144
     """
     rows, columns = check_shape(shape)
     check_integer(row=row, column=column)

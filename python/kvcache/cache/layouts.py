@@ -243,6 +243,15 @@ def describe(tensor: Any, dims: str) -> Layout:
     Raises:
         ValueError: The names do not fit the dimensions, the elements of a head are not
             contiguous, or a distance is negative or 0.
+
+    Examples:
+        >>> import numpy as np
+        >>> cache = np.zeros((8, 2, 4, 16, 64), np.float32)  # FlashInfer's HND
+        >>> layout = describe(cache, "page role head token element")
+        >>> layout.token, layout.head
+        (64, 1024)
+        >>> layout.collection(cache).shape  # pages, roles, layers, tokens, heads, elements
+        (8, 2, 1, 16, 4, 64)
     """
     check_string(dims=dims)
     names = tuple(dims.split())

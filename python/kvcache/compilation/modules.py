@@ -90,7 +90,12 @@ class CompiledModule:
 def load(path: Path) -> CompiledModule:
     """Reads an artifact that ``CompiledModule.save`` has written.
 
-    Raises ``ArtifactError`` if the file is something else, damaged, or of another
-    version of the format, and ``OSError`` if it can't be read.
+    It needs neither the compiler nor ptxas: ``load("scores.zip").kernel("scores")`` has
+    the PTX or the cubin of the kernel, and what a launch needs.
+
+    Raises:
+        ArtifactError: The file is something else, damaged, or of another version of the
+            format.
+        OSError: The file can't be read.
     """
     return CompiledModule(*artifact.read(path))

@@ -62,6 +62,22 @@ def emulate(
         ValueError: An argument has an invalid value, or the source is a string that
             names a file.
         TypeError: The source or its name is of another type.
+
+    Examples:
+        >>> module = emulate('''
+        ... target triple = "nvptx64-nvidia-cuda"
+        ... declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+        ... define ptx_kernel void @number(ptr addrspace(1) %out) {
+        ...   %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+        ...   %to = getelementptr i32, ptr addrspace(1) %out, i32 %thread
+        ...   store i32 %thread, ptr addrspace(1) %to
+        ...   ret void
+        ... }
+        ... ''')
+        >>> out = np.zeros(4, np.int32)
+        >>> module.kernel("number").launch(1, 4, out)
+        >>> out.tolist()
+        [0, 1, 2, 3]
     """
     if target not in (known := chips()):
         raise ValueError(f"unknown chip {target!r}; known are {', '.join(known)}")
