@@ -2,7 +2,8 @@
 
 Runs the notebook examples/pictures.ipynb, stores its drawings in it, and writes the
 drawings of the cells in IMAGES to docs/images, with the folders of the compiler, the
-messages between machines, and the arrays of a step. Needs the package on PYTHONPATH.
+messages between machines, the arrays of a step, and the selection of tokens. Needs the
+package on PYTHONPATH.
 """
 
 import ast
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import attention_pictures
 import handover
+import selection_picture
 import step_picture
 import structure
 
@@ -49,6 +51,7 @@ def make_files():
         "attention-tiles": attention_pictures.draw_tiles,
         "splits": attention_pictures.draw_splits,
         "step": step_picture.draw,
+        "selection": selection_picture.draw,
     }
     for name, draw in drawn.items():
         files[ROOT / "docs" / "images" / f"{name}.svg"] = draw()

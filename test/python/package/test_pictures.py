@@ -154,7 +154,7 @@ def drawn():
 
 
 def test_notebook_and_images_equal_drawings(drawn):
-    assert len(drawn) == 13
+    assert len(drawn) == 14
     for path, text in drawn.items():
         assert path.read_text() == text, f"run scripts/draw_images.py to draw {path.name} again"
 
