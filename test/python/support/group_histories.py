@@ -15,10 +15,10 @@ import math
 import random
 from collections import Counter
 
-import numpy as np
 import pytest
 from delayed_memory import DelayedMemory
-from group_model import Modeled, Slots, draw_groups, is_reached_from, run_kernel, serves
+from group_invariants import check_pages, check_reachable, check_sequences, find_longest
+from group_model import Modeled, Slots, draw_groups, is_reached_from, run_kernel
 from kvcache import OutOfPagesError, Place, transfer
 from long_histories import run_from_command_line
 
@@ -121,7 +121,7 @@ class GroupHistory:
         can_claim, match, needed = (
             getattr(self.manager, name)(tokens, salt=salt) for name in questions
         )
-        best = self.find_longest(sequence, 0)
+        best = find_longest(self, sequence, 0)
         request = self.new()
         done, found = self.call("claim", request, tokens, salt=salt)
         assert can_claim == (needed <= free)
@@ -375,7 +375,7 @@ class GroupHistory:
             return
         (state,) = self.peer.snapshot().sequences
         assert (state.length, state.pending) == (sequence.length, 0)
-        self.check_reachable(self.peer_slots, state, sequence)
+        check_reachable(self.peer_slots, state, sequence)
         self.events["pages sent"] += len(moved.reception.pages)
         self.events["pages found by the peer"] += moved.reception.found > 0
         self.peer.release("sent")
@@ -398,130 +398,10 @@ class GroupHistory:
         with pytest.raises(ValueError, match="expects 'pages'"):
             self.manager.pages_evicted(free + 1)
 
-    # --- Invariants ---------------------------------------------------------------
-
     def check(self):
         snapshot = self.manager.snapshot()
-        held = [state.request for state in snapshot.sequences]
-        assert held == [*self.sequences, *self.swaps]
-        pages = {page.address: page for page in snapshot.pages}
-        assert len(pages) == len(snapshot.pages)
-        references, users = Counter(), Counter()
-        taken = Counter()
-        for state in snapshot.sequences:
-            references.update(state.pages)
-            if state.is_resident:
-                users.update(state.pages)
-            if state.request in self.swaps:
-                _, place, count = self.swaps[state.request]
-                users.update(state.pages if place is Place.DEVICE else ())
-                taken[place] += count
-                continue
-            sequence = self.sequences[state.request]
-            assert (state.length, state.pending) == (sequence.length, sequence.pending)
-            assert state.is_resident == sequence.is_resident
-            assert self.manager.tokens(state.request).tolist() == sequence.tokens
-            if state.is_resident:
-                self.check_reachable(self.slots, state, sequence)
-            self.check_freed(state, sequence)
-            for number, group in enumerate(state.groups or (state.pages,)):
-                assert all(pages[a].group == number for a in group if a)
-                full = sequence.length // self.slots[number].pages
-                if self.groups.prefix_caching:
-                    assert all(pages[a].is_cached for a in group[:full] if a), "not cached"
-        held = {a: page.references for a, page in pages.items() if page.references}
-        assert held == references
-        assert all(page.references or page.is_cached for page in pages.values())
-        on_device = [a for a in held if a.place is Place.DEVICE]
-        assert all(a.place is not Place.DISK for a in held)
-        self.events["pages on the disk"] += any(a.place is Place.DISK for a in pages)
-        host_room = self.manager.num_host_pages - (len(held) - len(on_device))
-        host_room -= taken[Place.HOST]
-        waiting = sum(not users[a] for a in on_device)
-        free = self.manager.num_pages - len(on_device) + min(waiting, host_room)
-        free -= taken[Place.DEVICE]
-        assert self.manager.num_free_pages == free
-        for tensor in (*self.manager.blocks, *self.manager.scales):
-            assert not tensor[self.manager.null_page].any(), "the null page was written"
-
-    def check_reachable(self, all_slots, state, sequence):
-        """Checks that cached tokens that later tokens reach have their values."""
-        for slots, pages in zip(all_slots, state.groups or (state.pages,), strict=True):
-            if not sequence.length:
-                continue
-            if slots.kind.is_state:
-                assert len(pages) == 1
-                if not sequence.given:
-                    value = sequence.values[sequence.length - 1]
-                    assert slots.holds([pages[0].index], [0], [value]), "another state"
-                continue
-            assert len(pages) == -(-len(sequence.tokens) // slots.pages)
-            for number in range(-(-sequence.length // slots.pages)):
-                end = min((number + 1) * slots.pages, sequence.length)
-                tokens = [
-                    t for t in range(number * slots.pages, end)
-                    if is_reached_from(slots.kind, sequence.length, t)
-                ]  # fmt: skip
-                if tokens:
-                    assert pages[number], "a page that is reached is gone"
-                    places = slots.locate(pages[number].index, tokens)
-                    values = [sequence.values[t] for t in tokens]
-                    assert slots.holds(*places, values), "other contents"
-
-    def check_freed(self, state, sequence):
-        """Checks that after a step, tokens that no token reaches have no page."""
-        if sequence.pending or not state.groups:
-            return
-        for slots, pages in zip(self.slots, state.groups, strict=True):
-            if slots.kind.kind not in ("window", "chunk"):
-                continue
-            for number, page in enumerate(pages):
-                tokens = range(number * slots.pages, (number + 1) * slots.pages)
-                length = sequence.length
-                is_reached = any(
-                    is_reached_from(slots.kind, length, t) for t in tokens
-                )
-                assert page is None or is_reached, "not freed"
-                self.events["pages freed before windows"] += page is None
-
-    # --- The longest prefix -------------------------------------------------------
-
-    def find_longest(self, sequence, start):
-        """Finds the most tokens that all groups have in cached pages, by brute force."""
-        if not self.groups.prefix_caching:
-            return 0
-        cached = [self.read_cached(number) for number in range(len(self.slots))]
-        last = (len(sequence.tokens) - 1) // self.step_tokens * self.step_tokens
-        for length in range(last, start, -self.step_tokens):
-            if all(
-                serves(slots, ends, sequence.values, length)
-                for slots, ends in zip(self.slots, cached, strict=True)
-            ):
-                return length
-        return 0
-
-    def read_cached(self, number):
-        """Reads the values of the last tokens of a group's cached pages."""
-        slots, ends = self.slots[number], set()
-        for page in self.manager.snapshot().pages:
-            if page.is_cached and page.group == number:
-                unit, last = page.address.index, slots.split * slots.size - 1
-                if page.address.place is Place.DEVICE:
-                    (kernel_page,), (offset,) = slots.locate(unit, [last])
-                    ends.add(int(slots.tensors[0][kernel_page, 0, 0, offset, 0]))
-                else:
-                    raw = self.manager._pool._stores[0].load(page.address)
-                    stored = raw[: raw.size // slots.split * slots.split]
-                    shape = slots.tensors[0].shape[1:]
-                    bytes_ = math.prod(shape) * self.head_bytes(number)
-                    part = stored.reshape(slots.split, -1)[-1, :bytes_].view(np.uint64)
-                    part = part.reshape(*shape, -1)
-                    ends.add(int(part[0, 0, last % slots.size, 0, 0]))
-        return ends
-
-    def head_bytes(self, number):
-        blocks = self.manager.group_tensors[number].blocks[0]
-        return blocks.shape[-1] * blocks.dtype.itemsize
+        check_sequences(self, snapshot)
+        check_pages(self, snapshot)
 
 
 def run_one(seed, groups):
