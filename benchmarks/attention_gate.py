@@ -31,8 +31,7 @@ try:
     import attention_kernels
     import facts
     import kvcache
-    import sass
-    from kvcache.compilation import toolchain
+    from kvcache.compilation import sass, toolchain
 except ImportError as error:
     sys.exit(f"error: {error}\n  {HINT}")
 

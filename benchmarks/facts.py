@@ -6,8 +6,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-import sass
-from kvcache.compilation import toolchain
+from kvcache.compilation import sass, toolchain
 from provenance import find_version
 
 

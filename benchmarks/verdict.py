@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import linear
-import sass
 from contenders import BASELINES, CUDA, IN_PROCESS, NVRTC, OURS, PROCESS
 from facts import Facts
+from kvcache.compilation import sass
 from linear import Point
 from measure import Result, compare_rounds
 from works import WORKS

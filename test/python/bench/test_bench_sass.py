@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 import pytest
-import sass
+from kvcache.compilation import sass
 
 
 def listing(text):

@@ -21,10 +21,9 @@ import facts
 import linear
 import plot
 import pytest
-import sass
 import verdict
 from contenders import CUDA, IN_PROCESS, NVRTC, OURS, PROCESS, TRITON
-from kvcache.compilation import toolchain
+from kvcache.compilation import sass, toolchain
 from measure import Result
 from places import ROOT
 from works import CHIPS, WORKS

@@ -5,13 +5,12 @@ import re
 import ml_dtypes
 import numpy as np
 import pytest
-import sass
 from compiled import needs_nvdisasm
 from edits import edit
 from places import EXAMPLES
 
 import kvcache
-from kvcache.compilation import toolchain
+from kvcache.compilation import sass, toolchain
 
 AMPERE = ["sm_80"]
 HOPPER = ["sm_90a"]
