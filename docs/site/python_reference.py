@@ -50,7 +50,7 @@ TASKS = (
     Task(
         "ops",
         "Call whole-cache operations",
-        ("ops", "AttentionConfig", "StepInputs"),
+        ("ops", "AttentionConfig", "StepInputs", "tune", "TuningResult"),
         "attention-over-my-cache.md",
         (
             "ops.attention_operation.Attention.__call__",
@@ -100,7 +100,7 @@ TASKS = (
         "Handle errors",
         (
             "Error", "CompileError", "CompileWarning", "Diagnostic", "CheckError", "TargetError", "ToolchainError",
-            "ArtifactError", "OutOfPagesError",
+            "ArtifactError", "TuningError", "OutOfPagesError",
         ),
     ),
 )  # fmt: skip

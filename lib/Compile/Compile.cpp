@@ -126,6 +126,12 @@ static void buildPipeline(OpPassManager &pm, const CompileOptions &options) {
   toPTX.format = options.format;
   toPTX.optLevel = options.optLevel;
   toPTX.toolkit = options.toolkit;
+  if (!options.tuning.empty()) {
+    PlanAttentionOptions plan;
+    plan.chips.assign(options.chips.begin(), options.chips.end());
+    plan.tuning = options.tuning;
+    pm.addPass(createPlanAttention(plan));
+  }
   if (options.boundsChecks) {
     // Checks are of accesses, which ops on whole caches become.
     addOpExpansion(pm, options.chips, /*checks=*/true);

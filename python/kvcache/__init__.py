@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         OutOfPagesError,
         TargetError,
         ToolchainError,
+        TuningError,
     )
     from .execution.emulation import (
         EmulatedKernel,
@@ -92,10 +93,12 @@ if TYPE_CHECKING:
     )
     from .pages.prefetch import Prefetch
     from .pages.swaps import Swap
+    from .tuning.tuner import TuningResult, tune
 
 _SUBMODULES = (
     *("bytecode", "cache", "checks", "compilation", "devices", "dtypes", "errors"),
     *("events", "execution", "ir", "metrics", "ops", "pages", "pictures", "stores", "transfer"),
+    "tuning",
 )
 _NAMES = {
     ".cache.geometry": (
@@ -147,6 +150,7 @@ _NAMES = {
         "OutOfPagesError",
         "TargetError",
         "ToolchainError",
+        "TuningError",
     ),
     ".execution.emulation": (
         "EmulatedKernel",
@@ -185,6 +189,7 @@ _NAMES = {
     ),
     ".pages.prefetch": ("Prefetch",),
     ".pages.swaps": ("Swap",),
+    ".tuning.tuner": ("TuningResult", "tune"),
 }
 """The public names by their modules, which are imported when they are first used."""
 
@@ -257,6 +262,8 @@ __all__ = [
     "TargetError",
     "TensorMap",
     "ToolchainError",
+    "TuningError",
+    "TuningResult",
     "__version__",
     "chips",
     "compile",
@@ -280,4 +287,5 @@ __all__ = [
     "swizzle_granularity",
     "tile_offset",
     "transfer",
+    "tune",
 ]

@@ -15,6 +15,7 @@ from pathlib import Path
 import kvcache
 from kvcache import _native
 from kvcache.compilation import toolchain
+from kvcache.tuning import options as tuning_options
 
 _FRAMEWORKS = (
     "apache-tvm-ffi",
@@ -149,6 +150,12 @@ def _run_demo(folder: Path) -> int:
     return run(folder)
 
 
+def _run_tuner(options: argparse.Namespace) -> int:
+    from kvcache.tuning.command import run
+
+    return run(options)
+
+
 def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(
         "python -m kvcache", description="Lists what the installation found."
@@ -167,7 +174,13 @@ def main(arguments: Sequence[str] = ()) -> int:
         metavar="FOLDER",
         help="the folder for pages.svg (default: the current one)",
     )
+    tune = commands.add_parser(
+        "tune", help="measure configs of attention on a GPU, and keep the fastest"
+    )
+    tuning_options.add_arguments(tune)
     options = parser.parse_args(arguments)
+    if options.command == "tune":
+        return _run_tuner(options)
     if options.command == "demo":
         return _run_demo(options.output)
     _print(_report() if options.command == "report" else _describe())

@@ -34,6 +34,7 @@ def compile(
     opt_level: int,
     bounds_checks: bool,
     toolkit: str,
+    tuning: str = "",
 ) -> tuple[list[tuple[str, str, bytes, str]] | None, list[RawDiagnostic]]:
     """Returns module, chip, PTX and JSON properties of each object; None on errors."""
 
@@ -125,6 +126,15 @@ def parse_module(
     source: bytes, filename: str
 ) -> tuple[Module | None, list[RawDiagnostic]]:
     """Returns the parsed and verified module, or None on errors."""
+
+def plan_attention(
+    source: bytes, filename: str, chip: str
+) -> tuple[list[tuple[str, str, str]] | None, list[RawDiagnostic]]:
+    """Plans the attention ops of a source for a chip; None on errors.
+
+    Returns the shape of each op, its complete config, and the fields of it that decide
+    the bits of results.
+    """
 
 def tensor_map(
     kind: str, sizes: dict[str, int]

@@ -77,6 +77,10 @@ class ArtifactError(Error, ValueError):
     """A file that is not a readable artifact."""
 
 
+class TuningError(Error, ValueError):
+    """A tuning file that can't be used, or an operation that can't be tuned."""
+
+
 class OutOfPagesError(Error, MemoryError):
     """The pages of a cache, or of its swap space, do not suffice.
 

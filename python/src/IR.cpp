@@ -243,4 +243,5 @@ void python::addIR(nb::module_ &module) {
   module.def("operand_names", &getOperandNames, nb::arg("op"));
   module.def("enum_words", &getEnumWords, nb::arg("attribute"));
   addParsedModule(module);
+  addAttentionPlans(module);
 }

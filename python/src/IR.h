@@ -78,6 +78,8 @@ ArrayRef<Kind<MlirAttribute>> getAttributeKinds();
 /// Adds what `kvcache.ir` needs to the extension.
 void addIR(nanobind::module_ &module);
 void addParsedModule(nanobind::module_ &module);
+/// Adds what is chosen for attention.
+void addAttentionPlans(nanobind::module_ &module);
 
 } // namespace mlir::kvcache::python
 

@@ -43,13 +43,15 @@ using namespace mlir::kvcache::python;
 
 static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
                            std::vector<std::string> chips, int optLevel,
-                           bool boundsChecks, const std::string &toolkit) {
+                           bool boundsChecks, const std::string &toolkit,
+                           const std::string &tuning) {
   std::string contents = toString(source);
   CompileOptions options;
   options.chips = std::move(chips);
   options.optLevel = optLevel;
   options.boundsChecks = boundsChecks;
   options.toolkit = toolkit;
+  options.tuning = tuning;
   CompileResult result;
   {
     ReleasedGIL released;
@@ -234,7 +236,7 @@ NB_MODULE(_kvcache, module) {
   module.def("chip_features", &pyChipFeatures, nb::arg("chip"));
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
              nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"),
-             nb::arg("toolkit"));
+             nb::arg("toolkit"), nb::arg("tuning") = "");
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
              nb::arg("passes"), nb::arg("opt_level"), nb::arg("device"),
              nb::arg("keeps_image"), nb::arg("is_of_kernels") = false);

@@ -27,6 +27,8 @@ struct CompileOptions {
   /// The folder of the CUDA toolkit, with bin/ptxas and
   /// nvvm/libdevice; empty to search for one.
   std::string toolkit;
+  /// A tuning file with configs of attention for the only chip; empty for none.
+  std::string tuning;
 };
 
 /// The properties of a kernel that a launch needs.

@@ -39,10 +39,16 @@ def PlanAttention : Pass<"kvcache-plan-attention"> {
     for any chip. Fields that are set are kept; an error says which of them the
     chips can't have. A config from one run of the pass stays as it is in
     the next. `kvcache-expand-ops` makes the same choice for ops without this pass.
+
+    With `tuning`, an op whose shape is in that file of `kvcache.tune` gets the
+    config that was measured there. One that the chip can't have, or that has
+    other bits than the choice of tables, is not used, and a warning says why.
   }];
   let options = [
     ListOption<"chips", "chip", "std::string",
-               "The chips that the kernels are for, such as sm_90a">
+               "The chips that the kernels are for, such as sm_90a">,
+    Option<"tuning", "tuning", "std::string", "",
+           "A tuning file for the only chip; none by default">
   ];
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CompleteConfig.h"
+#include "TuningFile.h"
 #include "kvcache/Transforms/Passes.h"
 
 namespace mlir::kvcache {
@@ -30,16 +31,26 @@ struct PlanAttention : kvcache::impl::PlanAttentionBase<PlanAttention> {
     FailureOr<Target> target = Target::lookup(ops.front(), chips);
     if (failed(target))
       return signalPassFailure();
+    std::optional<TuningFile> file;
+    if (!tuning.empty()) {
+      auto read = TuningFile::read(ops.front().getLoc(), tuning, chips);
+      if (failed(read))
+        return signalPassFailure();
+      file = std::move(*read);
+    }
     for (AttentionOp op : ops)
-      if (failed(plan(op, *target)))
+      if (failed(plan(op, *target, file)))
         return signalPassFailure();
   }
 
 private:
-  static LogicalResult plan(AttentionOp op, const Target &target) {
+  static LogicalResult plan(AttentionOp op, const Target &target,
+                            const std::optional<TuningFile> &file) {
     FailureOr<AttentionConfig> config = completeConfig(op, target);
     if (failed(config))
       return failure();
+    if (file)
+      config = file->choose(op, *config, target);
     op.setConfigAttr(AttentionConfigAttr::get(op.getContext(), *config));
     return success();
   }

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from .. import _native
-from . import artifact, store, toolchain
+from . import artifact, store, toolchain, tuning_files
 from .descriptors import describe
 from .kernels import Binary, Kernel, Parameter
 from .libraries import Body, LibrarySource
@@ -32,6 +34,7 @@ def compile(
     bounds_checks: bool = False,
     cached: bool = False,
     toolkit: _native.Path | None = None,
+    tuning: _native.Path | None = None,
 ) -> CompiledModule:
     """Compiles the GPU modules of a source to PTX, cubins or fat binaries.
 
@@ -50,6 +53,8 @@ def compile(
         toolkit: The folder of a CUDA toolkit, whose libdevice has the functions that
             chips lack, such as ``math.sinh``. None to search as for ptxas: next to
             ``PTXAS``, in NVIDIA's packages, in ``CUDA_HOME``, and on ``PATH``.
+        tuning: A file of ``kvcache.tune``, whose configs kernels of attention have.
+            None for those that the compiler chooses. Only for one chip.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
@@ -84,19 +89,22 @@ def compile(
     bounds_checks = _native.check_switch("bounds_checks", bounds_checks)
     cached = _native.check_switch("cached", cached)
     folder = toolchain.find_toolkit(toolkit)
+    file = tuning_files.take(tuning)
     contents, name = _native.read_source(source, filename)
     binaries = _make_binaries(
-        contents, name, targets, opt_level, bounds_checks, format, cached, folder
+        contents, name, targets, opt_level, bounds_checks, format, cached, folder, file
     )
     options = (
         f"chip={','.join(targets)} opt-level={opt_level} host=1 tvm-ffi=1"
         f"{toolchain.describe_toolkit(folder)}"
     )
     passes = f"symbol-dce,kvcache-to-ptx{{{options}}}"
+    passes = _native.add_checks_on_chips(passes, bounds_checks, targets)
+    passes = tuning_files.add_tuning(passes, ",".join(targets), file)
     library = LibrarySource(
         contents,
         name,
-        (Body("", _native.add_checks_on_chips(passes, bounds_checks, targets)),),
+        (Body("", passes),),
         opt_level,
         ("kvcache_runtime", "kvcache_cuda"),
     )
@@ -112,14 +120,18 @@ def _make_binaries(
     format: str,
     cached: bool,
     toolkit: str,
+    tuning: Path | None,
 ) -> list[Binary]:
     """Compiles a source, or reads the stored result."""
-    arguments = contents, name, targets, opt_level, bounds_checks, toolkit
+    tuning_name = os.fsdecode(tuning) if tuning else ""
+    arguments = contents, name, targets, opt_level, bounds_checks, toolkit, tuning_name
     entry = store.Entry(None)
+    digest = tuning_files.describe(tuning)
     if cached:
         assembler = "" if format == "ptx" else toolchain.describe_tool("ptxas")
         libdevice = toolchain.describe_libdevice(toolkit)
-        entry = store.Entry.of("compile", format, assembler, libdevice, *arguments)
+        inputs = assembler, libdevice, digest, *arguments
+        entry = store.Entry.of("compile", format, *inputs)
     if (kept := entry.read(stacklevel=3)) is not None:
         return artifact.from_bytes(kept)[0]
     objects, diagnostics = _native.extension().compile(*arguments)
@@ -130,7 +142,8 @@ def _make_binaries(
         binary.kernels += _list_kernels(binary, json.loads(properties))
         getattr(binary, format)
         binaries.append(binary)
-    if not diagnostics:
+    # Another process may have replaced the file before the compiler read it.
+    if not diagnostics and tuning_files.describe(tuning) == digest:
         entry.write(artifact.to_bytes(binaries, format), stacklevel=3)
     return binaries
 

@@ -114,19 +114,24 @@ def find_chips() -> list[str]:
 
     Raises ``TargetError`` without a driver, or without a known GPU.
     """
+    return list(dict.fromkeys(list_chips()))
+
+
+def list_chips() -> list[str]:
+    """Returns the chip of each GPU. Raises as ``find_chips`` does."""
     count = c_int32()
     wanted = "target 'cuda' needs a GPU of NVIDIA and its driver"
     check(library().kvcacheDeviceCount(ctypes.byref(count)), wanted, TargetError)
     if not count.value:
         raise TargetError(f"{wanted}: the driver finds no device")
     known = _native.extension().chips()
-    found: dict[str, None] = {}
+    found = []
     for device in range(count.value):
         capability = c_int32()
         status = library().kvcacheDeviceCapability(device, ctypes.byref(capability))
         check(status, wanted, TargetError)
-        found[_choose_chip(capability.value, known)] = None
-    return list(found)
+        found.append(_choose_chip(capability.value, known))
+    return found
 
 
 def _choose_chip(capability: int, known: Sequence[str]) -> str:

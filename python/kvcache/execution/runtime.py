@@ -9,12 +9,13 @@ import hashlib
 import json
 import operator
 import threading
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from ..checks import check_string
-from ..compilation import processors, store, toolchain
+from ..compilation import processors, store, toolchain, tuning_files
 from ..compilation.libraries import Body, LibrarySource
 from ..devices import cuda
 from ..devices.placement import aligned_arrays
@@ -54,6 +55,7 @@ def jit(
     cached: bool = False,
     threads: int | None = None,
     toolkit: _native.Path | None = None,
+    tuning: _native.Path | None = None,
 ) -> JitModule:
     """Compiles the functions of a source, and makes them callable from Python.
 
@@ -82,6 +84,7 @@ def jit(
             same bits for any number. Only for ``"cpu"``.
         toolkit: The folder of a CUDA toolkit with libdevice, as for ``compile``. Only for
             ``"cuda"``.
+        tuning: A tuning file, as for ``compile``. Only for ``"cuda"``.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
@@ -118,7 +121,9 @@ def jit(
     if device != "emulator":
         check_only("emulator:<chip>", target, sanitize=sanitize, meter=meter)
     if device != "cuda":
-        check_only("cuda", target, capturable=capturable, toolkit=toolkit)
+        check_only(
+            "cuda", target, capturable=capturable, toolkit=toolkit, tuning=tuning
+        )
     if device:
         check_only("cpu", target, threads=threads)
     threads = parse_threads(threads)
@@ -136,26 +141,34 @@ def jit(
     describe = functools.partial(describe_passes, device, bounds_checks, chip)
     levels = [] if device else processors.find_levels()
     passes = describe(options, None if device else choose_host_level(opt_level))
+    file = tuning_files.take(tuning)
+    passes = tuning_files.add_tuning(passes, chip, file)
     bodies = [Body(level.name, describe(options, level)) for level in levels]
     needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
     library = LibrarySource(
         contents, name, tuple(bodies or [Body("", passes)]), opt_level, needed
     )
-    compiled = _compile(library, passes, device, cached, folder)
+    compiled = _compile(library, passes, device, cached, folder, file)
     return JitModule(
         compiled, target, device, chip, meter, None if device == "emulator" else library
     )
 
 
 def _compile(
-    source: LibrarySource, passes: str, device: str, cached: bool, toolkit: str
+    source: LibrarySource,
+    passes: str,
+    device: str,
+    cached: bool,
+    toolkit: str,
+    tuning: Path | None,
 ) -> JIT:
     """Compiles a source for this machine, or reads the stored result."""
     extension = _native.extension()
     entry = store.Entry(None)
+    digest = tuning_files.describe(tuning)
     if cached:
         libdevice = toolchain.describe_libdevice(toolkit)
-        entry = store.Entry.of("jit", device, libdevice, source, passes)
+        entry = store.Entry.of("jit", device, libdevice, source, passes, digest)
     if (image := entry.read(stacklevel=3)) is not None:
         loaded, _ = extension.load_image(image, device)
         if loaded is not None:
@@ -164,7 +177,8 @@ def _compile(
         source.contents, source.name, passes, source.opt_level, device, cached
     )
     _native.report(diagnostics, compiled is not None, stacklevel=3)
-    if not diagnostics:
+    # Another process may have replaced the file before the compiler read it.
+    if not diagnostics and tuning_files.describe(tuning) == digest:
         entry.write(compiled.image, stacklevel=3)
     return compiled
 

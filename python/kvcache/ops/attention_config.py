@@ -70,7 +70,7 @@ class AttentionConfig:
     schedule: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value in self._given.items():
+        for name, value in self.given.items():
             if name == "swap_ab":
                 check_flag(swap_ab=value)
                 object.__setattr__(self, name, bool(value))
@@ -80,13 +80,14 @@ class AttentionConfig:
                 check_integer(**{name: value})
                 _check_choice(name, int(value), _NUMBERS[name])
                 object.__setattr__(self, name, int(value))
-        if self.mma == "none" and self._given.keys() - {"mma", "l2_hint"}:
+        if self.mma == "none" and self.given.keys() - {"mma", "l2_hint"}:
             raise ValueError("expects no field but 'l2_hint' with mma='none'")
         if self.swap_ab and self.rows not in (None, 16, 32):
             raise ValueError(f"expects 'rows' to be 16 or 32 with 'swap_ab', got {self.rows}")
 
     @property
-    def _given(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
+        """The fields that are set."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -94,9 +95,23 @@ class AttentionConfig:
         """The attribute's text."""
         texts = {
             name: str(value).lower() if isinstance(value, bool) else value
-            for name, value in self._given.items()
+            for name, value in self.given.items()
         }
         return f"#kvcache.attention_config<{', '.join(f'{k} = {v}' for k, v in texts.items())}>"
+
+
+    @classmethod
+    def parse(cls, text: str) -> AttentionConfig:
+        """Parses the attribute's text."""
+        fields = text.partition("<")[2].rpartition(">")[0]
+        pairs = (field.split(" = ") for field in fields.split(", ") if field)
+        return cls(**{name: _parse_value(value) for name, value in pairs})
+
+
+def _parse_value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.isdigit() else text
 
 
 def _check_choice(name: str, value: Any, possible: Any) -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._native import extension
 from ..checks import check_positive
+from ..compilation import tuning_files
 from ..errors import CheckError
 from ..execution.arrays import Array, as_32_bits, check_32_bits, read_if_integers
 from ..pages.inputs import StepInputs
 from .arguments import check_given, check_score_factor
 from .array_checks import check_kv_lengths, check_rows, check_slots, check_table
+from .attention_config import AttentionConfig
 from .attention_options import AttentionSpec, Workspaces
 from .cache_forms import CacheForm
 from .constant_arrays import ConstantArray, Scale, expand_divisor, expand_scale
@@ -71,6 +74,27 @@ class Attention(LayerOperation):
         plain = replace(spec, config=replace(spec.config, swap_ab=None))
         subject = self._layer_spec.cache, plain
         return attention_source(subject, spec.dtypes[0], self.mutates)
+
+    @property
+    def spec(self) -> AttentionSpec:
+        """The options that the operation was made with."""
+        spec: AttentionSpec = self._spec
+        return spec
+
+    @property
+    def cache(self) -> CacheForm:
+        """The form of the cache."""
+        return self._layer_spec.cache
+
+    def with_config(self, config: AttentionConfig) -> Attention:
+        """The operation with another config, and without a tuning file."""
+        spec = replace(self.spec, config=config, swap_operands=False)
+        subject = self.cache, spec
+        source = attention_source(subject, spec.dtypes[0], self.mutates)
+        return Attention(source, replace(self.build, uses_tuning=False), subject)
+
+    def _find_tuning(self, chips: str) -> Path | None:
+        return tuning_files.find(chips) if self.build.uses_tuning else None
 
     @functools.cached_property
     def _kinds(self) -> dict[str, str]:

@@ -10,6 +10,8 @@ from typing import Any, TypeVar, cast
 
 from .operations import Build, Operation
 
+_forgetters: list[Callable[[], None]] = []
+
 _Maker = TypeVar("_Maker", bound=Callable[..., Operation])
 
 
@@ -20,6 +22,7 @@ def remember(maker: _Maker) -> _Maker:
     than their arguments, so they are traced again.
     """
     remembered = functools.lru_cache(maxsize=None, typed=True)(maker)
+    _forgetters.append(remembered.cache_clear)
 
     @functools.wraps(maker)
     def make(*arguments: Any, **named: Any) -> Operation:
@@ -52,6 +55,14 @@ def make(
         )
         _ = made.program
     return made
+
+
+def forget() -> None:
+    """Drops the operations of earlier calls: later ones have another tuning file."""
+    with _lock:
+        for clear in _forgetters:
+            clear()
+        _compile.cache_clear()
 
 
 @functools.cache

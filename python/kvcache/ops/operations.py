@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._native import extension
@@ -45,11 +46,15 @@ _CACHE = ("blocks", "scales")
 
 @dataclass(frozen=True)
 class Build:
-    """The arguments of ``jit`` with which an operation is compiled."""
+    """The arguments of ``jit`` with which an operation is compiled.
+
+    ``uses_tuning`` is whether kernels have the configs of this machine's tuning file.
+    """
 
     target: str
     bounds_checks: bool = False
     threads: int | None = None
+    uses_tuning: bool = True
 
 
 class Operation:
@@ -64,6 +69,7 @@ class Operation:
             all that the options ask for.
         functions: The names of its exported functions.
         target: The target, as in ``jit``.
+        build: The arguments of ``jit``, with the target.
         mutates: The arguments that it writes to.
         bounds_checks: Whether it is compiled with checks, as in ``jit``.
         threads: The number of threads of a call, as in ``jit``.
@@ -81,6 +87,7 @@ class Operation:
         self.target = build.target
         self.bounds_checks = build.bounds_checks
         self.threads = build.threads
+        self.build = build
         self._spec = spec
         self._forms = {spec: self}
 
@@ -94,6 +101,7 @@ class Operation:
             bounds_checks=self.bounds_checks,
             cached=True,
             threads=self.threads,
+            tuning=self._find_tuning(chips) if self.target.startswith("cuda") else None,
         )
 
     def compile(self, chip: str, format: str = "ptx") -> CompiledModule:
@@ -106,14 +114,18 @@ class Operation:
             format=format,
             bounds_checks=self.bounds_checks,
             cached=True,
+            tuning=self._find_tuning(chip),
         )
+
+    def _find_tuning(self, chips: str) -> Path | None:
+        """The tuning file for chips; None if the operation has no config."""
+        return None
 
     def _take_form(self, spec: Any) -> Any:
         """The operation for another form of calls, which is made once."""
         if spec not in self._forms:
-            build = Build(self.target, self.bounds_checks, self.threads)
             source = self.write(spec, "", self.mutates)
-            self._forms[spec] = type(self)(source, build, spec)
+            self._forms[spec] = type(self)(source, self.build, spec)
         return self._forms[spec]
 
     def write_source(self, chips: str) -> str:

@@ -48,8 +48,12 @@ EXPORT Result cuDeviceGetUuid_v2(char *uuid, int device) {
 
 EXPORT Result cuDeviceGetAttribute(int *value, int attribute, int) {
   int capability = getNumber("FAKE_CUDA_CAPABILITY", "90");
+  // Multiprocessors, bytes of L2, and those of shared memory are few.
   *value = attribute == 75   ? capability / 10
            : attribute == 76 ? capability % 10
+           : attribute == 16 ? 4
+           : attribute == 38 ? 1 << 12
+           : attribute == 81 ? 228 << 10
                              : 0;
   return kSuccess;
 }

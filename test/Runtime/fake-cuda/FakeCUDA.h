@@ -18,6 +18,7 @@
 //   FAKE_CUDA_PARAMS      sizes of the parameters of kernels whose image is not
 //                         PTX; "8,4,128"
 //   FAKE_CUDA_CONTEXT     "own": threads start with a context of their own
+//   FAKE_CUDA_ELAPSED     milliseconds between any two events, such as "nan"
 //   FAKE_CUDA_FAIL        "cuMemAlloc=2": the function fails with this error
 //   FAKE_CUDA_QUIET       "1": calls are kept for fakeCudaTakeCalls, and not
 //                         printed

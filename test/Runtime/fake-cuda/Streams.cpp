@@ -8,6 +8,7 @@
 
 #include "FakeCUDA.h"
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <set>
@@ -34,6 +35,8 @@ struct Event {
   /// reached.
   Stream *stream = nullptr;
   int recorded = 0, reached = 0;
+  /// When the last record was reached.
+  std::chrono::steady_clock::time_point time;
 };
 } // namespace
 
@@ -279,7 +282,10 @@ EXPORT Result cuEventRecord(void *event, void *stream) {
   EventHandle recorded = getEvent(event);
   recorded->stream = &getStream(stream);
   int number = ++recorded->recorded;
-  return enqueue(stream, [=] { recorded->reached = number; });
+  return enqueue(stream, [=] {
+    recorded->reached = number;
+    recorded->time = std::chrono::steady_clock::now();
+  });
 }
 
 static void runNext(Stream &stream) {
@@ -312,6 +318,22 @@ EXPORT Result cuEventSynchronize(void *event) {
   const EventHandle &waited = getEvent(event);
   reach(*waited, *waited->stream, waited->recorded);
   return print("cuEventSynchronize", "");
+}
+
+/// The time in which the host did the work between, unless FAKE_CUDA_ELAPSED
+/// says another number.
+EXPORT Result cuEventElapsedTime(float *milliseconds, void *start, void *end) {
+  Lock lock(mutex);
+  if (Result result = getError("cuEventElapsedTime"))
+    return result;
+  for (void *event : {start, end})
+    if (getEvent(event)->reached < getEvent(event)->recorded)
+      return kNotReady;
+  std::string given = getOption("FAKE_CUDA_ELAPSED", "");
+  std::chrono::duration<float, std::milli> spent =
+      getEvent(end)->time - getEvent(start)->time;
+  *milliseconds = given.empty() ? spent.count() : std::stof(given);
+  return kSuccess;
 }
 
 /// Who asks again and again gets its answer in the end: each time, the stream

@@ -107,7 +107,7 @@ def test_python_modules_import_no_circles():
 # Each folder of the package, and the modules next to them, use only those before it. The only exception is the
 # manager, which draws itself.
 FOLDERS = ["", "ir", "cache", "devices", "compilation", "execution", "pages", "pictures"]
-FOLDERS += ["ops", "transfer", "events", "stores", "torch", "transformers", "vllm", "vllm/testing", "sglang"]
+FOLDERS += ["ops", "tuning", "transfer", "events", "stores", "torch", "transformers", "vllm", "vllm/testing", "sglang"]
 ENTRIES = {"__init__.py", "__main__.py", "jax.py"}
 
 

@@ -50,6 +50,15 @@ class Standin:
         finally:
             self._library.fakeCudaSetOption(b"FAKE_CUDA_FAIL", b"")
 
+    @contextlib.contextmanager
+    def elapsed(self, milliseconds):
+        """Makes a time the one between any two events."""
+        self._library.fakeCudaSetOption(b"FAKE_CUDA_ELAPSED", str(milliseconds).encode())
+        try:
+            yield
+        finally:
+            self._library.fakeCudaSetOption(b"FAKE_CUDA_ELAPSED", b"")
+
     def calls(self):
         """Returns the calls since the last time."""
         return self._library.fakeCudaTakeCalls().decode().splitlines()
