@@ -105,7 +105,7 @@ def _test(paths: Paths, options: Options, files: Sequence[str], *more: str) -> l
 
 
 _KERNELS = ("test_attention", "test_attention_tiles", "test_attention_splits", "test_attention_schedule")
-_COPIES = ("test_data_copies", "test_data_tma", "test_data_pipes", "test_data_tiles")
+_COPIES = ("test_data_copies", "test_data_copy_blocks", "test_data_tma", "test_data_pipes", "test_data_tiles")
 _FRAMEWORKS = ("test_gpu", "test_flash_attention", "test_transformers_gpu", "test_jax")
 
 
