@@ -3,59 +3,14 @@
 // What is compiled for a chip assembles for it, and spills nothing.
 
 // DEFINE: %{chip} =
-// DEFINE: %{source} =
-// DEFINE: %{assemble} = kvcache-opt %{source} --kvcache-to-ptx=chip=%{chip} --emit-ptx -o %t.%{chip}.ptx && \
-// DEFINE:   ptxas --verbose --gpu-name %{chip} %t.%{chip}.ptx -o %t.cubin 2>&1 | FileCheck %s
+// DEFINE: %{assemble} = kvcache-opt %examples/gather.mlir --kvcache-to-ptx=chip=%{chip} --emit-ptx -o %t.gather.ptx && \
+// DEFINE:   ptxas --verbose --gpu-name %{chip} %t.gather.ptx -o %t.cubin 2>&1 | FileCheck %s && \
+// DEFINE:   kvcache-opt %s --kvcache-to-ptx=chip=%{chip} --emit-ptx -o %t.ptx && \
+// DEFINE:   ptxas --verbose --gpu-name %{chip} %t.ptx -o %t.cubin 2>&1 | FileCheck %s
 
 // CHECK:     ptxas info    : Compiling entry function
 // CHECK-NOT: {{[^0-9][1-9][0-9]* bytes (spill|stack)}}
 
-// REDEFINE: %{source} = %examples/gather.mlir
-// REDEFINE: %{chip} = sm_80
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_86
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_87
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_88
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_89
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_90
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_90a
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_100
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_100a
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_100f
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_103
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_103a
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_103f
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_110
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_110a
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_110f
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_120
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_120a
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_120f
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_121
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_121a
-// RUN: %{assemble}
-// REDEFINE: %{chip} = sm_121f
-// RUN: %{assemble}
-// REDEFINE: %{source} = %s
 // REDEFINE: %{chip} = sm_80
 // RUN: %{assemble}
 // REDEFINE: %{chip} = sm_86
