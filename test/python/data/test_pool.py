@@ -203,3 +203,6 @@ def test_arrays_of_wrong_sizes():
         operation(step, 0, out=np.zeros((15, 2, 32), np.float32), new=np.zeros((14, 2, 32), np.float32))
     with pytest.raises(ValueError, match="'new'. expects size 32 in dimension 2"):
         operation(step, 0, out=np.zeros((15, 2, 32), np.float32), new=np.zeros((15, 2, 16), np.float32))
+    rows = np.zeros((15, 2, 32), np.float32)
+    with pytest.raises(ValueError, match="'out' to share no memory with 'new'"):
+        operation(step, 0, out=rows, new=rows)

@@ -119,7 +119,7 @@ def test_groups_publish_their_cached_pages(kinds):
     tags = {kind["kv_cache_spec_kind"] for kind in list_events(publisher) if "kv_cache_spec_kind" in kind}
     names = {"full": "full_attention", "window": "sliding_window", "chunk": "chunked_local_attention", "state": "mamba"}
     is_plain = len(kinds) == 1 and kinds[0][0].is_full
-    assert tags <= (set() if is_plain else {names[kind.kind] for kind, _, _ in kinds})
+    assert tags <= (set() if is_plain else {names[kind.kind] for kind, *_ in kinds})
     assert is_plain or tags
     for each in groups.publishers:
         each.close()

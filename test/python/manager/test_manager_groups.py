@@ -228,7 +228,7 @@ def run_some():
     for seed, kinds in enumerate(KINDS[:-1] * 4):
         host_pages = (0, 3)[seed % 2]
         groups = Groups(
-            kinds, num_pages=(24, 10)[seed // 16], host_pages=host_pages,
+            kinds, num_pages=(24, 10)[seed // 20], host_pages=host_pages,
             disk_pages=host_pages and seed % 3 * 6,
         )  # fmt: skip
         events += GroupHistory(seed, groups, has_failures=seed % 5 == 4).run(150)

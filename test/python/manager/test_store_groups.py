@@ -16,9 +16,9 @@ from kvcache.pages.store_tier import StoreTier
 from store_machine import check_end, check_references
 
 FULL_AND_WINDOW = ((reach.full, 1, 2), (reach.window(3), 1, 2))
-LATENT_AND_INDEX = ((reach.full, 2, 2), (reach.full, 1, 4))
+LATENT_AND_INDEX = ((reach.full, 2, 2, "latent"), (reach.full, 2, 2, "index"))
 # Without kinds that reach no token from some borders, and one that shares parts of pages.
-REACHED = [*(kinds for kinds in KINDS[:-1] if (reach.window(1), 1, 2) not in kinds), FULL_AND_WINDOW, LATENT_AND_INDEX]
+REACHED = [*(kinds for kinds in KINDS[:-1] if (reach.window(1), 1, 2) not in kinds), FULL_AND_WINDOW]
 
 
 def make(kinds, num_pages=40, **options):

@@ -274,6 +274,37 @@ def test_pages_of_several_groups_are_not_converted(other, message):
     assert target.num_free_pages == 12
 
 
+LATENT = {"is_mla": True, "n_kv_heads": 1, "head_dim": 48}
+INDEX = LATENT | {"head_dim": 16, "dtype": "f8E4M3FN", "kvcache_quant_config": QUANTIZED, "layer_ids": [2, 3]}
+
+
+def read_groups(cache, request):
+    """The elements and the scales of a sequence in each group."""
+    cache.grow(request, [0])
+    tensors = []
+    for number, group in enumerate(cache.inputs([request]).groups):
+        tokens, page_size = np.arange(len(TOKENS)), cache.params.groups[number].params.page_size
+        pages = np.asarray(group.lut)[0, tokens // page_size]
+        tensors += [tensor[pages, :, :, tokens % page_size] for tensor in (*group.blocks, *group.scales)]
+    return tensors
+
+
+def test_index_keys_move_with_latent_rows():
+    """They are groups of one pool, with pages of other sizes."""
+    source, target = (make_groups(LATENT | {"layer_ids": [0, 1]}, INDEX) for _ in range(2))
+    for tensor in (*source.blocks, *source.scales):
+        bytes_ = tensor.view(np.uint8)
+        bytes_[...] = np.random.default_rng(0).integers(0, 100, bytes_.shape)
+    target.claim("other", range(7))
+    target.step(["other"])
+    moved, lease, _ = begin(source, target)
+    moved.finish(lease.end())
+    expected, found = read_groups(source, "r"), read_groups(target, "r")
+    assert len(expected) == 3 and source.params.groups[0].split != source.params.groups[1].split
+    for one, other in zip(expected, found, strict=True):
+        assert one.any() and one.tobytes() == other.tobytes()
+
+
 def test_format_includes_the_layers():
     """Two layers from 0 on are not layers 0 and 2."""
     target = make({"layer_ids": [0, 2]})

@@ -17,11 +17,16 @@ from kvcache.pages.files import PageFile
 from manager_model import Sequence
 
 STATE = reach.state
+# The rows of a group: keys and values by default, or latent rows, or index keys of fp8 with scales.
+FORMS = {
+    "latent": {"n_kv_heads": 1, "is_mla": True, "head_dim": 6},
+    "index": {"n_kv_heads": 1, "is_mla": True},
+}
 
 
 @dataclass(frozen=True)
 class Groups:
-    """A small cache: reach, layers and tokens per page of each group.
+    """A small cache: reach, layers and tokens per page of each group, and perhaps its form.
 
     ``host_pages`` turns swapping on.
     """
@@ -50,19 +55,20 @@ class Groups:
     def list_params(self, **more):
         first, scales = 0, kvcache.KVCacheQuantizationConfig("f32", 4)
         result = []
-        for kind, layers, page_size in self.kinds:
-            is_quantized = self.quantized and not kind.is_state
+        for kind, layers, page_size, *form in self.kinds:
+            rows = FORMS[form[0]] if form else {"n_kv_heads": 2, "head_dim": 2}
+            is_quantized = self.quantized and not kind.is_state and not form or form == ["index"]
+            if is_quantized:
+                rows = rows | {"head_dim": 8, "kvcache_quant_config": scales}
             result.append(
                 kvcache.KVCacheParams(
                     "f8E4M3FN" if is_quantized else "f32",
-                    n_kv_heads=2,
-                    head_dim=8 if is_quantized else 2,
                     page_size=page_size,
                     n_devices=self.devices,
                     enable_prefix_caching=self.prefix_caching,
                     reach=kind,
                     layer_ids=range(first, first + layers),
-                    kvcache_quant_config=scales if is_quantized else None,
+                    **rows,
                     **more,
                 )
             )
@@ -214,6 +220,8 @@ KINDS = (
     ((STATE, 1, 2),),
     ((reach.window(6), 1, 2),),
     ((reach.chunk(6), 1, 3), (reach.window(1), 1, 2)),
+    ((reach.full, 2, 2, "latent"), (reach.full, 2, 2, "index")),
+    ((reach.window(4), 1, 2, "latent"), (reach.window(6), 1, 6, "index")),
     ((reach.full, 1, 2),),
 )
 
