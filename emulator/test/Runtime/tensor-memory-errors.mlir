@@ -89,9 +89,7 @@ gpu.module @kernels {
 
   // LAUNCH: 32 threads
   gpu.func @dealloc_of_half(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %half = llvm.mlir.constant(32 : i32) : i32
     // CHECK-LABEL: run @dealloc_of_half:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) deallocates 32 columns at lane 0, column 448 of tensor memory, where 64 columns were allocated
@@ -102,8 +100,7 @@ gpu.module @kernels {
   // LAUNCH: 32 threads
   gpu.func @dealloc_twice(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
     // CHECK-LABEL: run @dealloc_twice:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) deallocates 64 columns at lane 0, column 448 of tensor memory, where no allocation begins
@@ -113,35 +110,29 @@ gpu.module @kernels {
 
   // LAUNCH: 32 threads
   gpu.func @unallocated_columns(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %before = llvm.getelementptr %tensor[-2] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
     // CHECK-LABEL: run @unallocated_columns:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 446 of tensor memory, of which column 446 is not allocated
     %r = nvvm.tcgen05.ld %before {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @columns_after_the_last(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %later = llvm.getelementptr %tensor[62] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
     // CHECK-LABEL: run @columns_after_the_last:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 510 of tensor memory, which has 128 lanes of 512 columns
     %r = nvvm.tcgen05.ld %later {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 64 threads
   gpu.func @lanes_of_another_warp(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %t = gpu.thread_id x
     %c32 = arith.constant 32 : index
     %is_second = arith.cmpi uge, %t, %c32 : index
@@ -150,20 +141,18 @@ gpu.module @kernels {
       // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (32, 0, 0) of block (0, 0, 0) accesses tensor memory at lane 0, but warp 1 reaches lanes 32 to 63 only
       %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     }
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @lanes_of_two_halves(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %middle = llvm.getelementptr %tensor[1048576] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
     // CHECK-LABEL: run @lanes_of_two_halves:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses tensor memory at lane 16, which must be a multiple of 32 for this shape
     %r = nvvm.tcgen05.ld %middle {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
@@ -183,9 +172,7 @@ gpu.module @kernels {
 
   // LAUNCH: 32 threads
   gpu.func @use_before_the_wait(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
@@ -197,30 +184,26 @@ gpu.module @kernels {
     %x = llvm.add %one, %one : i32
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     memref.store %x, %out[%c0] : memref<1024xi32>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @load_before_the_store_is_done(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     // CHECK-LABEL: run @load_before_the_store_is_done:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-2]]:5 by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait store)
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @store_before_the_load_is_done(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
@@ -229,15 +212,13 @@ gpu.module @kernels {
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.st: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was read in nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-2]]:10 by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait load)
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 160 threads
   gpu.func @no_fence_before(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     %t = gpu.thread_id x
     %c32 = arith.constant 32 : index
@@ -256,15 +237,13 @@ gpu.module @kernels {
       %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
       nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     }
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 160 threads
   gpu.func @no_fence_after(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     %t = gpu.thread_id x
     %c32 = arith.constant 32 : index
@@ -283,15 +262,14 @@ gpu.module @kernels {
       %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
       nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     }
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @dealloc_with_a_store_in_flight(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     // CHECK-LABEL: run @dealloc_with_a_store_in_flight:
@@ -302,9 +280,7 @@ gpu.module @kernels {
 
   // LAUNCH: 32 threads
   gpu.func @uninitialized_words(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %c0 = arith.constant 0 : index
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
@@ -312,15 +288,14 @@ gpu.module @kernels {
     // CHECK-LABEL: run @uninitialized_words:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which were uninitialized when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-4]]:10 read them; the first is lane {{[0-9]+}}, column 448 of tensor memory
     memref.store %one, %out[%c0] : memref<1024xi32>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @words_of_an_earlier_allocation(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
@@ -334,15 +309,13 @@ gpu.module @kernels {
     // CHECK-LABEL: run @words_of_an_earlier_allocation:
     // CHECK: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which were uninitialized
     memref.store %one, %out[%c0] : memref<1024xi32>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @poison_that_a_store_takes_along(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
-    %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
     %c0 = arith.constant 0 : index
     %u = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
@@ -354,7 +327,7 @@ gpu.module @kernels {
     // CHECK-LABEL: run @poison_that_a_store_takes_along:
     // CHECK: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which were uninitialized when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-8]]:10 read them
     memref.store %one, %out[%c0] : memref<1024xi32>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @close_64(%base) : (i32) -> ()
     gpu.return
   }
 }

@@ -30,3 +30,17 @@ func.func private @close(%base: i32, %columns: i32) {
   }
   return
 }
+
+// Likewise with 64 columns: their address and their pointer.
+func.func private @open_64() -> (i32, !llvm.ptr<6>) {
+  %columns = llvm.mlir.constant(64 : i32) : i32
+  %base = func.call @open(%columns) : (i32) -> i32
+  %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+  return %base, %tensor : i32, !llvm.ptr<6>
+}
+
+func.func private @close_64(%base: i32) {
+  %columns = llvm.mlir.constant(64 : i32) : i32
+  func.call @close(%base, %columns) : (i32, i32) -> ()
+  return
+}

@@ -50,12 +50,10 @@ func.func private @synchronize() {
 // All of it: the address and the pointer of 64 columns, the descriptors, the barrier, and whether
 // the thread is the first.
 func.func private @begin() -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1) {
-  %columns = llvm.mlir.constant(64 : i32) : i32
-  %base = func.call @open(%columns) : (i32) -> i32
+  %base, %tensor = func.call @open_64() : () -> (i32, !llvm.ptr<6>)
   %a, %b = func.call @fill() : () -> (i64, i64)
   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
   func.call @synchronize() : () -> ()
-  %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
   %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
   %t = nvvm.read.ptx.sreg.tid.x : i32
   %zero = llvm.mlir.constant(0 : i32) : i32
@@ -76,7 +74,6 @@ func.func private @load(%tensor: !llvm.ptr<6>, %bar: !llvm.ptr<3>) -> vector<4xi
 // Loads from the product, and gives the columns back.
 func.func private @finish(%base: i32, %tensor: !llvm.ptr<6>, %bar: !llvm.ptr<3>) {
   %r = func.call @load(%tensor, %bar) : (!llvm.ptr<6>, !llvm.ptr<3>) -> vector<4xi32>
-  %columns = llvm.mlir.constant(64 : i32) : i32
-  func.call @close(%base, %columns) : (i32, i32) -> ()
+  func.call @close_64(%base) : (i32) -> ()
   return
 }
