@@ -148,6 +148,14 @@ def count_served_tokens(paths: Paths, options: Options, seconds: float) -> list[
     return [script, "--target", options.target, "--seconds", f"{seconds:.0f}", "--json", result, *small]
 
 
+def tune_attention(paths: Paths, options: Options, seconds: float) -> list[str]:
+    """Configs of attention, and a file with the fastest."""
+    small = ["--small"] if options.small else []
+    result, file = (str(paths.results / name) for name in ("on-gpu-tuner.json", "on-gpu-tuning.json"))
+    script = str(paths.repo / "benchmarks/gpu_suite/tuner.py")
+    return [script, "--target", options.target, "--seconds", f"{seconds:.0f}", "--json", result, "--file", file, *small]
+
+
 def time_operations(paths: Paths, options: Options, seconds: float) -> list[str]:
     """Operations beside their peers."""
     script = str(paths.repo / "benchmarks/gpu_ops.py")
@@ -162,6 +170,7 @@ STAGES = (
     Stage("frameworks", 0.15, ("pytest", "torch", "transformers"), test_frameworks),
     Stage("tokens", 0.1, ("torch", "transformers"), count_tokens),
     Stage("served-tokens", 0.15, ("torch", "vllm"), count_served_tokens),
+    Stage("tuner", 0.2, ("numpy",), tune_attention),
     Stage("operations", 0.2, ("torch", "numpy"), time_operations),
 )
 

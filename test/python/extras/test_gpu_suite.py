@@ -64,7 +64,7 @@ def test_suite_of_a_pack_runs_without_the_repository(packed, tmp_path):
     done, record = run(packed / "run.py", tmp_path, *SMALL)
     statuses = {outcome["stage"]: outcome["status"] for outcome in record["outcomes"]}
     assert list(statuses) == [stage.name for stage in stages.STAGES]
-    assert {statuses[name] for name in ("kernels", "frameworks", "tokens", "operations")} == {"passed"}, done.stdout
+    assert {statuses[name] for name in ("kernels", "frameworks", "tokens", "tuner", "operations")} == {"passed"}, done.stdout
     assert done.returncode == 0 and statuses["vllm"] in ("passed", "absent")
     assert record["commit"] == json.loads((packed / "manifest.json").read_text())["commit"]
     note = record["outcomes"][0]["note"]
