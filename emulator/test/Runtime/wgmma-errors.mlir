@@ -14,8 +14,7 @@ module attributes {gpu.container_module} {
 gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @no_fence(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     // CHECK-LABEL: run @no_fence:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has executed no wgmma.fence before it
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
@@ -58,8 +57,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @no_wait(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -72,8 +70,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @no_commit(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -85,8 +82,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @waits_for_the_older_group(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d0 = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -103,8 +99,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @overwrite_in_flight(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %one = llvm.mlir.constant(1 : i32) : i32
     %ops = llvm.mlir.addressof @ops : !llvm.ptr<3>
     nvvm.wgmma.fence.aligned
@@ -121,8 +116,7 @@ gpu.module @kernels {
   // Warp 1 still reads B.
   // LAUNCH: 128 threads
   gpu.func @overwrite_before_others_have_waited(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %one = llvm.mlir.constant(1 : i32) : i32
     %ops = llvm.mlir.addressof @ops : !llvm.ptr<3>
     %c0 = arith.constant 0 : index
@@ -143,8 +137,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @two_take_over(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
@@ -161,8 +154,7 @@ gpu.module @kernels {
   // %d is read late, when the registers have the sum of both.
   // LAUNCH: 128 threads
   gpu.func @taken_over(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
@@ -177,8 +169,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @changed_in_flight(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -197,8 +188,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @written_without_fence(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -217,8 +207,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @read_without_fence(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -236,8 +225,7 @@ gpu.module @kernels {
   // The loop reads what its last iteration has left in flight.
   // LAUNCH: 128 threads
   gpu.func @carried_in_flight(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c3 = arith.constant 3 : index
@@ -259,8 +247,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @another_shape_in_flight(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     // CHECK-LABEL: run @another_shape_in_flight:
@@ -274,8 +261,7 @@ gpu.module @kernels {
 
   // LAUNCH: 64 threads
   gpu.func @half_a_warpgroup(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     // CHECK-LABEL: run @half_a_warpgroup:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) requires all 128 threads of warps 0 to 3, but the block has 64 threads
@@ -288,8 +274,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @some_have_ended(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %c96 = arith.constant 96 : index
     %is = arith.cmpi ult, %t, %c96 : index
     scf.if %is {
@@ -305,8 +290,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @some_wait_elsewhere(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %c64 = arith.constant 64 : index
     %is = arith.cmpi ult, %t, %c64 : index
     nvvm.wgmma.fence.aligned
@@ -322,8 +306,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @half_a_warp_waits(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %c16 = arith.constant 16 : index
     %is = arith.cmpi ult, %t, %c16 : index
     nvvm.wgmma.fence.aligned
@@ -339,8 +322,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @one_warp_waits(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %c32 = arith.constant 32 : index
     %is = arith.cmpi ult, %t, %c32 : index
     nvvm.wgmma.fence.aligned
@@ -360,8 +342,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @descriptors_differ(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %c32 = arith.constant 32 : index
     %is = arith.cmpi ult, %t, %c32 : index
     %other = arith.select %is, %a, %b : i64
@@ -377,8 +358,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @reserved_bits(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %bit = llvm.mlir.constant(4503599627370496 : i64) : i64
     %odd = llvm.add %b, %bit : i64
     nvvm.wgmma.fence.aligned
@@ -393,8 +373,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @base_offset(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %bit = llvm.mlir.constant(1688849860263936 : i64) : i64
     %odd = llvm.add %a, %bit : i64
     nvvm.wgmma.fence.aligned
@@ -409,8 +388,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @beside_its_pattern(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %bit = llvm.mlir.constant(8 : i64) : i64
     %odd = llvm.add %a, %bit : i64
     nvvm.wgmma.fence.aligned
@@ -425,8 +403,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @out_of_bounds(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %bit = llvm.mlir.constant(64 : i64) : i64
     %odd = llvm.add %a, %bit : i64
     nvvm.wgmma.fence.aligned
@@ -441,8 +418,7 @@ gpu.module @kernels {
 
   // LAUNCH: 128 threads
   gpu.func @in_flight_at_the_end(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     // CHECK-LABEL: run @in_flight_at_the_end:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) is in flight when the block ends

@@ -19,8 +19,7 @@ module attributes {gpu.container_module} {
 gpu.module @kernels {
   // Accumulators of one shape need no fence between them.
   gpu.func @chained(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
@@ -33,8 +32,7 @@ gpu.module @kernels {
 
   // The older one is read while the younger one is in flight.
   gpu.func @two_groups_in_flight(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -57,8 +55,7 @@ gpu.module @kernels {
 
   // A loop carries accumulators in flight, and waits for the group before the last.
   gpu.func @carried(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c3 = arith.constant 3 : index
@@ -76,8 +73,7 @@ gpu.module @kernels {
 
   // Vectors and structures only rename registers.
   gpu.func @in_vectors(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -111,8 +107,7 @@ gpu.module @kernels {
   }
 
   gpu.func @changed_between_fences(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -139,8 +134,7 @@ gpu.module @kernels {
 
   // Zeros for the second product, when all warps have read the ones.
   gpu.func @written_after_a_barrier(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -177,8 +171,7 @@ gpu.module @kernels {
 
   // A warp reads 16 rows of A only: those of others need no order.
   gpu.func @rows_of_the_own_warp(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
@@ -241,8 +234,7 @@ gpu.module @kernels {
 
   // Each goes its own way.
   gpu.func @two_warpgroups(%out: !out) kernel {
-    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
-    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b, %zero = func.call @prepare() : () -> (index, i64, i64, !acc)
     %c128 = arith.constant 128 : index
     %is = arith.cmpi ult, %t, %c128 : index
     %n = llvm.mlir.undef : !acc

@@ -43,11 +43,13 @@ func.func private @fill_but_row_5() -> (index, i64, i64) {
   return %t, %a, %b : index, i64, i64
 }
 
-func.func private @prepare() -> (index, i64, i64) {
+// Both for products by all threads, and accumulators.
+func.func private @prepare() -> (index, i64, i64, !llvm.struct<(f32, f32, f32, f32)>) {
   %t, %a, %b = func.call @fill() : () -> (index, i64, i64)
   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
   nvvm.barrier0
-  return %t, %a, %b : index, i64, i64
+  %zero = llvm.mlir.zero : !llvm.struct<(f32, f32, f32, f32)>
+  return %t, %a, %b, %zero : index, i64, i64, !llvm.struct<(f32, f32, f32, f32)>
 }
 
 func.func private @save(%t: index, %d: !llvm.struct<(f32, f32, f32, f32)>, %out: memref<128x4xf32>) attributes {no_inline} {
