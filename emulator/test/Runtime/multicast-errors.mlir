@@ -12,14 +12,20 @@ module attributes {gpu.container_module} {
 gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<1024 x i8>
 
-  // LAUNCH: 2 blocks
-  gpu.func @mask_outside(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+  // The mbarrier and the tile of the block, the source of copies, and whether the block is the first.
+  func.func private @begin(%tensor: memref<8x32xi32>, %bytes: i32) -> (!llvm.ptr<3>, !llvm.ptr<7>, !llvm.ptr<1>, i1) {
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %bytes = llvm.mlir.constant(256 : i32) : i32
     %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
     %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
     %is_first = llvm.icmp "eq" %rank, %zero : i32
+    return %bar, %tile, %source, %is_first : !llvm.ptr<3>, !llvm.ptr<7>, !llvm.ptr<1>, i1
+  }
+
+  // LAUNCH: 2 blocks
+  gpu.func @mask_outside(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    %bytes = llvm.mlir.constant(256 : i32) : i32
+    %bar, %tile, %source, %is_first = func.call @begin(%tensor, %bytes) : (memref<8x32xi32>, i32) -> (!llvm.ptr<3>, !llvm.ptr<7>, !llvm.ptr<1>, i1)
     %mask = llvm.mlir.constant(5 : i16) : i16
     %n = llvm.mlir.constant(256 : i32) : i32
     scf.if %is_first {
@@ -33,12 +39,8 @@ gpu.module @kernels {
 
   // LAUNCH: 2 blocks
   gpu.func @empty_mask(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
-    %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
-    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
-    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
-    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
-    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %bar, %tile, %source, %is_first = func.call @begin(%tensor, %bytes) : (memref<8x32xi32>, i32) -> (!llvm.ptr<3>, !llvm.ptr<7>, !llvm.ptr<1>, i1)
     %mask = llvm.mlir.constant(0 : i16) : i16
     %n = llvm.mlir.constant(256 : i32) : i32
     scf.if %is_first {
@@ -52,12 +54,8 @@ gpu.module @kernels {
 
   // LAUNCH: 2 blocks
   gpu.func @too_few_bytes_in_a_block(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
-    %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
-    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
-    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
-    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
-    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %bar, %tile, %source, %is_first = func.call @begin(%tensor, %bytes) : (memref<8x32xi32>, i32) -> (!llvm.ptr<3>, !llvm.ptr<7>, !llvm.ptr<1>, i1)
     %mask = llvm.mlir.constant(3 : i16) : i16
     %n = llvm.mlir.constant(128 : i32) : i32
     scf.if %is_first {
@@ -77,12 +75,8 @@ gpu.module @kernels {
 
   // LAUNCH: 2 blocks
   gpu.func @too_many_bytes_in_a_block(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
-    %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
-    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
-    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
-    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
-    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %bar, %tile, %source, %is_first = func.call @begin(%tensor, %bytes) : (memref<8x32xi32>, i32) -> (!llvm.ptr<3>, !llvm.ptr<7>, !llvm.ptr<1>, i1)
     %mask = llvm.mlir.constant(3 : i16) : i16
     %n = llvm.mlir.constant(256 : i32) : i32
     scf.if %is_first {
@@ -104,10 +98,7 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
     %mask = llvm.mlir.constant(3 : i16) : i16
-    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
-    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
-    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
-    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %bar, %tile, %source, %is_first = func.call @begin(%tensor, %bytes) : (memref<8x32xi32>, i32) -> (!llvm.ptr<3>, !llvm.ptr<7>, !llvm.ptr<1>, i1)
     scf.if %is_first {
       %own = llvm.mlir.addressof @tile : !llvm.ptr<3>
       // CHECK-LABEL: run @in_use_by_a_peer:
@@ -124,10 +115,8 @@ gpu.module @kernels {
   gpu.func @ends_before_its_copy(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
-    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
-    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
+    %bar, %tile, %source, %is_first = func.call @begin(%tensor, %bytes) : (memref<8x32xi32>, i32) -> (!llvm.ptr<3>, !llvm.ptr<7>, !llvm.ptr<1>, i1)
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
-    %is_first = llvm.icmp "eq" %rank, %zero : i32
     %is_second = llvm.icmp "ne" %rank, %zero : i32
     %mask = llvm.mlir.constant(3 : i16) : i16
     %n = llvm.mlir.constant(256 : i32) : i32
