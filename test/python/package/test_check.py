@@ -3,10 +3,17 @@
 from collections import Counter
 from types import SimpleNamespace
 
-import conftest
+import pytest
+from places import ROOT
 
 
-def test_drawn_cases_are_the_same_in_each_run():
+@pytest.fixture
+def conftest(pytestconfig):
+    """The module at the root; folders have others of this name."""
+    return pytestconfig.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+
+
+def test_drawn_cases_are_the_same_in_each_run(conftest):
     counts = {"test/python/data/test_a.py::test_many": 40, "test/python/manager/test_b.py::test_one": 1}
     page = "test/python/docs/test_pages.py::test_page"
     items = [
@@ -20,7 +27,7 @@ def test_drawn_cases_are_the_same_in_each_run():
     assert len({item.nodeid for item in drawn}) == len(drawn)
 
 
-def test_drawn_cases_have_as_many_values_as_possible():
+def test_drawn_cases_have_as_many_values_as_possible(conftest):
     items = [SimpleNamespace(nodeid=f"test.py::test[{a}-{b}]") for a in range(4) for b in "xyz"]
     drawn = set().union(*map(conftest.list_values, conftest.draw_cases(items, 4)))
     assert drawn == {(0, str(a)) for a in range(4)} | {(1, b) for b in "xyz"}
