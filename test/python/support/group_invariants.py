@@ -1,4 +1,4 @@
-"""What holds after each step of a history of a manager with groups of layers."""
+"""The invariants that histories of a manager with groups of layers check after each operation."""
 
 import math
 from collections import Counter
