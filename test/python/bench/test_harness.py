@@ -144,6 +144,7 @@ def test_command_prints_and_writes_its_record(tmp_path, capsys):
         "quantized_loads",
         "append_kernels",
         "attention_peers",
+        "index_peers",
     ],
 )
 def test_help_is_printed(script):

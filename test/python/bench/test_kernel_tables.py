@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import append_kernels
 import attention_kernels
 import attention_peers
+import index_peers
 import pytest
 import results
 from measure import Absent
@@ -17,6 +18,7 @@ OURS = {row[0]: row for row in APPEND["by-maker"]["rows"] if row[1] == "ours"}
 ON_CHIPS = {(title, chip): numbers for title, chip, *numbers in APPEND["by-chip"]["rows"]}
 ATTENTION = results.read_record("attention-kernels")["tables"]
 PEERS = results.read_record("attention-peers")["tables"]["by-maker"]
+INDEX = results.read_record("index-kernels")["tables"]
 
 
 def list_titles(table):
@@ -53,6 +55,23 @@ def test_records_have_all_works():
     assert [row[:2] for row in ATTENTION["eight-bits"]["rows"]] == narrow
     titles = [work.title for work in attention_peers.WORKS if work.triton]
     assert [row[:2] for row in PEERS["rows"]] == [[title, by] for title in titles for by in ("ours", "Triton")]
+
+
+def test_records_have_all_scores_and_selections():
+    rows = [[scores.title, chip] for scores in index_peers.SCORES for chip in CHIPS]
+    assert [row[:2] for row in INDEX["scores"]["rows"]] == rows
+    assert [row[:2] for row in INDEX["selections"]["rows"]] == [
+        *([f"k = {k}", "ours"] for k in index_peers.SELECTED), ["any k", "FlashInfer"], ["any k", "SGLang"],
+    ]  # fmt: skip
+
+
+@needs_ptxas
+@pytest.mark.parametrize("scores", index_peers.SCORES, ids=lambda scores: scores.title)
+def test_scores_do_not_spill_and_multiply_each_key_once(scores):
+    """A product of 16 keys, 8 heads and 16 elements is one HMMA."""
+    title, chip, _, _, products, _, spills, *_ = index_peers.count_scores(scores, "sm_90a")
+    assert (title, chip, spills) == (scores.title, "sm_90a", 0)
+    assert products == index_peers.KEYS // 16 * (scores.heads // 8) * (128 // 16)
 
 
 def test_appends_are_at_most_half_of_flashinfers():
