@@ -26,6 +26,7 @@ _L2_TIMES = 4
 _OUTLIER = 5
 """Deviations above the median from which on a time is an outlier."""
 _POLL_SECONDS = 20e-6
+_VERSION = Path("/proc/driver/nvidia/version")
 
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuDriverGetVersion": (c_void_p,),
@@ -90,8 +91,7 @@ def _get_attribute(code: int, device: int) -> int:
 def _find_version() -> str:
     """The version of NVIDIA's kernel module, or of CUDA if that is unknown."""
     try:
-        line = Path("/proc/driver/nvidia/version").read_text(errors="replace")
-        words = line.splitlines()[0].split()
+        words = _VERSION.read_text(errors="replace").splitlines()[0].split()
         return next(word for word in words if word[0].isdigit())
     except (OSError, IndexError, StopIteration):
         version = c_int()

@@ -90,6 +90,7 @@ def tune(
         TuningError: The operation has no choices or no GPU, there is no example, the file
             is damaged or for other GPUs, a kernel did not end or has ended the context of
             the GPU, or the GPU's times are no positive numbers.
+        CompileError: The chip can't have the operation's config.
         TargetError: There is no driver, or no such GPU.
     """
     check_flag(allow_other_bits=allow_other_bits)

@@ -279,6 +279,14 @@ def test_operation_without_choices_is_an_error(make_clock):
     assert not clock.measured
 
 
+def test_operation_that_the_chip_can_not_have_is_an_error(make_clock):
+    clock = make_clock(prefer())
+    operation = kvcache.ops.attention(PARAMS, 32, target="cuda:sm_100a", config=AttentionConfig(mma="tcgen05"))
+    with pytest.raises(kvcache.CompileError, match="'mma' and 'rows' that the chip has"):
+        kvcache.tune(operation, clock.make_example())
+    assert not clock.measured
+
+
 @pytest.mark.parametrize("variable", ["KVCACHE_TUNING", "KVCACHE_CACHE"])
 def test_off_needs_a_file(make_clock, monkeypatch, tmp_path, variable):
     clock = make_clock(prefer(stages=3))

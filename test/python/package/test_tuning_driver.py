@@ -160,6 +160,21 @@ def test_models_are_those_of_the_driver(driver):
         gpu_timer.find_model(2)
 
 
+def test_driver_has_the_version_of_the_kernel_module(driver, monkeypatch, tmp_path):
+    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23\n")
+    monkeypatch.setattr(gpu_timer, "_VERSION", tmp_path / "version")
+    assert gpu_timer.find_model(0).driver == "580.95.05"
+    (tmp_path / "version").write_text("\n")
+    assert gpu_timer.find_model(0).driver == "CUDA 13.0"
+
+
+def test_library_that_is_no_driver_is_an_error(monkeypatch):
+    for library in ("libnothing.so", "libm.so.6"):
+        monkeypatch.setenv("KVCACHE_CUDA_DRIVER", library)
+        with pytest.raises(kvcache.TargetError, match="no CUDA driver: .*(libnothing|cuDriverGetVersion)"):
+            gpu_timer._driver.__wrapped__()
+
+
 def test_machine_without_a_driver_has_no_models(monkeypatch):
     def fail():
         raise kvcache.TargetError("no CUDA driver")
