@@ -144,7 +144,7 @@ def _replace(path: Path, contents: Mapping[str, Any]) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:
-            file.write(json.dumps(contents, indent=1) + "\n")
+            file.write(json.dumps(contents, indent=1, allow_nan=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)

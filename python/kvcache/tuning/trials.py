@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -25,6 +26,8 @@ _CALLS = 5
 """Calls that are measured at once."""
 _MOST_CALLS = 50
 """Calls of an example, at most."""
+_LEAST_GAIN = 0.99
+"""The most time, as a part of the planned config's, of a config that replaces it."""
 _HOPELESS = 1.5
 """The time, in times of the fastest config, from which on a config is left."""
 
@@ -96,26 +99,28 @@ class Trials:
 
         Raises ``TuningError`` if the GPU can't run anything more.
         """
-        name = str(trial.config)
-        try:
+        with self._noted_failure(trial):
             self._measure_all(trial)
-        except (CheckError, CompileError, TargetError, ToolchainError) as error:
-            self.failed[name] = str(error).splitlines()[0]
-            self._check_context(name, error)
+        if str(trial.config) in self.failed:
             return
         if not all(map(math.isfinite, trial.microseconds)):
-            self.failed[name] = "the times of the GPU are no positive numbers"
+            self.failed[str(trial.config)] = "the times of the GPU are no positive numbers"
         elif len(trial.times) == len(self._examples):
             self.done.append(trial)
 
     def repeat(self, trials: Iterable[Trial], end: float) -> None:
-        """Measures trials again in turns, until a time or the most calls."""
+        """Measures trials again in turns, until a time or the most calls.
+
+        A trial that fails now is none any more. Raises as ``measure`` does.
+        """
         for _ in range(_MOST_CALLS // _CALLS - 1):
-            for trial in trials:
-                for example, times in zip(self._examples, trial.times):
-                    if time.monotonic() > end:
-                        return
-                    times += self._measure(trial, example, _CALLS)
+            for trial in [each for each in trials if each in self.done]:
+                with self._noted_failure(trial):
+                    for example, times in zip(self._examples, trial.times):
+                        if time.monotonic() > end:
+                            return
+                        again = self._measure(trial, example, _CALLS)
+                        times += again if summarize(again) else []
 
     def compare(self, trial: Trial) -> float:
         """The time of a trial in times of the planned config, for a typical example."""
@@ -126,9 +131,26 @@ class Trials:
         """The fastest trial."""
         return min(self.done, key=self.compare)
 
+    def find_winner(self) -> Trial:
+        """The fastest trial if it is surely faster than that of the planned config."""
+        best = self.find_best()
+        return best if self.compare(best) < _LEAST_GAIN else self.done[0]
+
     def find_gain(self) -> float:
         """How many times as fast as the planned config the fastest one is."""
         return 1 / self.compare(self.find_best())
+
+    @contextlib.contextmanager
+    def _noted_failure(self, trial: Trial) -> Iterator[None]:
+        """Adds the reason to ``failed`` if kernels of a trial fail."""
+        try:
+            yield
+        except (CheckError, CompileError, TargetError, ToolchainError) as error:
+            name = str(trial.config)
+            self.failed[name] = str(error).splitlines()[0]
+            if trial in self.done[1:]:
+                self.done.remove(trial)
+            self._check_context(name, error)
 
     def _measure_all(self, trial: Trial) -> None:
         """Measures each example, unless the first ones are hopelessly slow."""

@@ -29,8 +29,6 @@ _KERNELS = 0.6
 """The part of the time after which no other kernels are measured."""
 _FINALISTS = 3
 """Configs that are measured again, in turns."""
-_LEAST_GAIN = 0.99
-"""The most time, as a part of the planned config's, of a config that replaces it."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +102,13 @@ def tune(
     planned = plan(operation, model.chip)
     search = _Search(operation, planned, model, path, end)
     with Trials(examples, device, model.l2_bytes) as trials, Progress(progress) as bar:
-        best = search.run(trials, bar, allow_other_bits)
-    search.save(trials, best)
+        try:
+            search.run(trials, bar, allow_other_bits)
+        finally:  # also what was measured before an error or an interrupt
+            if trials.done:
+                search.save(trials)
     forget()
-    first = trials.done[0]
+    first, best = trials.done[0], trials.find_winner()
     return TuningResult(
         operation.with_config(best.config),
         best.config,
@@ -165,7 +166,7 @@ class _Search:
         self._path = path
         self._begin, self._end = time.monotonic(), end
 
-    def run(self, trials: Trials, bar: Progress, allow_other_bits: bool) -> Trial:
+    def run(self, trials: Trials, bar: Progress, allow_other_bits: bool) -> None:
         """Measures kernels, then launches of the fastest kernel, then these in turns."""
         chip, operation = self._model.chip, self._operation
         kernels = list_kernels(operation, chip, self._planned, allow_other_bits)
@@ -187,7 +188,8 @@ class _Search:
                 operation, chip, best.config, self._model.multiprocessors
             )
         self._measure(trials, bar, self._remove_failed(launches), self._left(1))
-        return self._choose(trials)
+        finalists = sorted(trials.done, key=trials.compare)[:_FINALISTS]
+        trials.repeat(dict.fromkeys([first, *finalists]), self._end)
 
     def _make(self, config: AttentionConfig) -> Trial:
         return Trial(config, self._operation.with_config(config))
@@ -213,24 +215,12 @@ class _Search:
         for config in configs:
             if time.monotonic() > end:
                 return
-            try:
-                trials.measure(self._make(config))
-            except TuningError:
-                self.save(trials, trials.find_best())
-                raise
+            trials.measure(self._make(config))
             bar.step(trials.find_gain())
 
-    def _choose(self, trials: Trials) -> Trial:
-        """The planned config, unless another one is surely faster."""
-        first = trials.done[0]
-        finalists = sorted(trials.done, key=trials.compare)[:_FINALISTS]
-        trials.repeat(dict.fromkeys([first, *finalists]), self._end)
-        best = trials.find_best()
-        return best if trials.compare(best) < _LEAST_GAIN else first
-
-    def save(self, trials: Trials, best: Trial) -> None:
-        """Adds a config to the file, with the kernels that failed."""
-        first = trials.done[0]
+    def save(self, trials: Trials) -> None:
+        """Adds the fastest config to the file, and the kernels that failed."""
+        first, best = trials.done[0], trials.find_winner()
         bits = plan(best.operation, self._model.chip).bits
         entry = {
             "config": best.config.given,

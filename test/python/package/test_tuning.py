@@ -214,6 +214,43 @@ def test_kernel_that_ends_the_context_is_left_out_of_the_next_run(make_clock, er
     assert wrong not in next_clock.measured and result.config.stages == 3
 
 
+def test_interrupt_keeps_what_was_measured(make_clock):
+    operation = make_operation()
+    clock = make_clock(prefer(stages=3))
+
+    def call(operation):
+        if len(set(clock.measured)) == 9:
+            raise KeyboardInterrupt
+        clock.make_example()(operation)
+
+    with pytest.raises(KeyboardInterrupt):
+        kvcache.tune(operation, call)
+    (entry,) = tuning_files.read(tuning_files.find_path(MODEL)).shapes.values()
+    assert entry["config"]["stages"] == 3 and entry["measured"] == 8
+
+
+@pytest.mark.parametrize(
+    ("later", "is_error"), [(math.nan, False), (kvcache.CheckError("cuEventQuery: CUDA error 719"), True)]
+)
+def test_finalist_that_fails_later_loses_these_times(make_clock, later, is_error):
+    operation = make_operation()
+    winner = find_config(operation, stages=3, schedule="pipelined")
+    calls = []
+
+    def find_time(config, number):
+        calls.append(config)
+        if config != winner:
+            return 90.0 if config.stages == 3 else 100.0
+        if calls.count(winner) > 2 and is_error:
+            raise later
+        return later if calls.count(winner) > 2 else 50.0
+
+    clock = make_clock(find_time)
+    result = kvcache.tune(operation, clock.make_example())
+    assert (result.config == winner) != is_error and result.config.stages == 3
+    assert list(result.failed) == ([str(winner)] if is_error else [])
+
+
 @pytest.mark.parametrize("time", [math.nan, -1.0, 0.0, math.inf])
 def test_times_that_are_no_positive_numbers_are_no_times(make_clock, time):
     clock = make_clock(lambda config, _: time if config.stages == 3 else 100.0)
