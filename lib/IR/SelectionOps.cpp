@@ -156,6 +156,9 @@ LogicalResult IndexScoresOp::verify() {
   // (C7)
   if (failed(verifyElementsApart(*this, {{"scores", getScores()}})))
     return failure();
+  // (C8)
+  if (getWidth() > 1 && !getLengths())
+    return emitOpError("expects 'lengths' with 'width' (") << getWidth() << ")";
   return verifyResults(*this);
 }
 

@@ -121,7 +121,8 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     Scores entries of `cache` by the queries `q` of Hi index heads. An entry
     stands for m tokens, where m is `width`. The position of row
     `r = row_offsets[b] + i` is `p = lengths[b] + i`, and `lengths` is by default
-    `cache_length(b)`. Row r sees the entries t below `(p + 1) div m`. For each, in
+    `cache_length(b)`: a cache whose entries stand for several tokens may count
+    entries. Row r sees the entries t below `(p + 1) div m`. For each, in
     f32, with the dequantized key k(t):
 
     - `dot(r, h, t) = sum_d q[r, h, d] * k(t)[d]`; with `relu` 0 if that is less,
@@ -163,6 +164,7 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     - (C5) `scores` shares no memory with another operand.
     - (C6) `block_threads` is a multiple of 32 from 32 to 1024.
     - (C7) no two elements of `scores` share memory.
+    - (C8) a `width` of more than 1 needs `lengths`.
 
     Example:
 

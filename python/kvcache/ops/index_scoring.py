@@ -78,6 +78,7 @@ class IndexSpec:
             relu=bool(self.relu),
             sum_heads=bool(self.sum_heads),
             width=int(self.width),
+            has_lengths=self.has_lengths or self.width > 1,
             block=None if self.block is None else int(self.block),
             weights=bool(self.weights),
         )
@@ -92,6 +93,14 @@ class IndexSpec:
             *([f"block = {self.block}"] if self.block is not None else []),
             *self.tiling.attributes,
         ]
+
+
+def check_lengths(spec: IndexSpec, lengths: Array | None) -> None:
+    """Raises ``ValueError`` for a call that leaves the tokens of entries open."""
+    if spec.width > 1 and lengths is None:
+        raise ValueError(
+            f"expects 'lengths' with 'width' ({spec.width}): the cache counts entries"
+        )
 
 
 def index_scores_types(spec: IndexSpec, out: str = "out") -> dict[str, str]:
@@ -162,13 +171,13 @@ class IndexScores(LayerOperation):
             out: The scores, float32 [total, n] with ``sum_heads``, or [total,
                 index_heads, n], written up to the last token that each row sees. Other
                 columns stay as they are.
-            lengths: The tokens of each sequence before this step, int32 [batch]. None
-                for the lengths of ``inputs``: a cache with an entry for several tokens
-                may count entries there.
+            lengths: The tokens of each sequence before this step, int32 [batch]; needed
+                with ``width``. None for the lengths of ``inputs``.
             device: The device whose tensors it reads.
         """
         spec: IndexSpec = self._spec
         check_given("weights", weights, spec.weights)
+        check_lengths(spec, lengths)
         step = take_step(inputs, spec.cache, layer, device)
         if spec.width == 1 and lengths is None:
             check_table(inputs, step.blocks)
@@ -248,5 +257,5 @@ def index_scores(
         name = check_converted("dtype", dtype)
     tiling = Tiling(block_threads).checked()
     options = relu, sum_heads, width, block, weights
-    spec = IndexSpec(cache, name, index_heads, *options, tiling)
-    return make(IndexScores, spec.checked(), "", target, bounds_checks, threads)
+    spec = IndexSpec(cache, name, index_heads, *options, tiling).checked()
+    return make(IndexScores, spec, "", target, bounds_checks, threads)

@@ -14,7 +14,12 @@ from ..pages.inputs import StepInputs
 from .arguments import check_converted, check_given, dense_dtype
 from .array_checks import check_rows, check_table
 from .cache_forms import CacheForm, prefix_names, write_function
-from .index_scoring import IndexSpec, index_scores_types, write_index_scores
+from .index_scoring import (
+    IndexSpec,
+    check_lengths,
+    index_scores_types,
+    write_index_scores,
+)
 from .making import make, remember
 from .operations import Operation
 from .overlaps import check_apart
@@ -42,7 +47,8 @@ class IndexRowsSpec:
         """Returns the specs with Python's numbers, or raises what contradicts them."""
         if self.scores.width > 1 and not self.selection.whole:
             raise ValueError("expects 'whole' with 'width', whose last group may be open")
-        return IndexRowsSpec(self.scores, self.selection.checked())
+        selection = replace(self.selection, has_lengths=self.scores.has_lengths)
+        return IndexRowsSpec(self.scores, selection.checked())
 
 
 def index_rows_source(spec: IndexRowsSpec, dtype: str, mutates: Sequence[str]) -> str:
@@ -102,6 +108,7 @@ class IndexRows(Operation):
         """
         spec: IndexRowsSpec = self._spec
         check_given("weights", weights, spec.scores.weights)
+        check_lengths(spec.scores, lengths)
         index = take_step(index_inputs, spec.scores.cache, layer, device)
         step = take_step(inputs, spec.selection.cache, 0, device)
         if spec.scores.width == 1 and lengths is None:

@@ -352,6 +352,18 @@ func.func @scores_that_are_weights(%q: memref<?x4x64xbf16>, %cache: !cache, %n: 
 #kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
 
+// (C8) of index_scores
+func.func @width_without_lengths(%q: memref<?x4x64xbf16>, %cache: !cache, %n: memref<?xi32>, %scores: memref<?x?xf32>) {
+  // expected-error @below {{'kvcache.index_scores' op expects 'lengths' with 'width' (4)}}
+  kvcache.index_scores %q, %cache rows %n outs(%scores) {sum_heads, width = 4} : memref<?x4x64xbf16>, !cache, memref<?xi32>, memref<?x?xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
 // (C6) of index_scores
 func.func @block_threads_of_index_scores(%q: memref<?x4x64xbf16>, %cache: !cache, %n: memref<?xi32>, %scores: memref<?x?xf32>) {
   // expected-error @below {{attribute 'block_threads' failed to satisfy constraint}}

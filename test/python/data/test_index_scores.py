@@ -109,7 +109,8 @@ def check(target, cache, heads, size=128, dtype="bf16", lengths=(0, 37, 60), new
     factors = rng.integers(-3, 4, (total, heads)).astype(np.float32) if weights else None
     operation = kvcache.ops.index_scores(params, heads, weights=weights, dtype=dtype, target=target, **options)
     columns = int(max(np.add(lengths, new)))
-    out = run(operation, step, q, factors, columns, None if options.get("sum_heads") else heads)
+    tokens = step.lengths if options.get("width", 1) > 1 else None
+    out = run(operation, step, q, factors, columns, None if options.get("sum_heads") else heads, tokens)
     expected = score(step, keys, q, weights=factors, columns=columns, **{**options, "block": options.get("block") or 1})
     np.testing.assert_array_equal(out, expected.astype(np.float32))
 
@@ -365,6 +366,9 @@ def test_arrays_of_wrong_sizes():
         operation(step, 0, q, weights=weights, out=np.zeros((1, 2, 21), np.float32))
     with pytest.raises(ValueError, match="'q' to have a row for each of 1 new tokens, got 0"):
         operation(step, 0, q[:0], weights=weights, out=out)
+    entries = kvcache.ops.index_scores(params, 2, width=2, dtype="f32")
+    with pytest.raises(ValueError, match=r"expects 'lengths' with 'width' \(2\): the cache counts entries"):
+        entries(step, 0, q, out=np.zeros((1, 2, 21), np.float32))
     with pytest.raises(ValueError, match="expects 'weights', as the operation was made with it"):
         operation(step, 0, q, out=out)
     with pytest.raises(ValueError, match="'out' to share no memory with 'weights'"):
