@@ -125,10 +125,13 @@ def draw_scores(draw, params):
 
 def draw_pool(draw, params):
     kind = draw.choice(["mean", "min_max", "gated", "gated"])
-    return kvcache.ops.pool(
+    drawn = kvcache.ops.pool(
         params, draw.choice([1, 3, 4, 128]), kind=kind, overlap=kind == "gated" and draw.random() < 0.5,
         dtype=maybe(draw, ["f32", "bf16", "f16"]), block_threads=maybe(draw, [32, 1024]),
     )
+    if draw.random() < 0.3:
+        drawn.source = pooling.pool_source(dataclasses.replace(drawn.spec, has_new=True), "", pooling.Pool.mutates)
+    return drawn
 
 
 def draw_selection(draw, params):
@@ -170,7 +173,7 @@ def only_sources():
     """Operations are not compiled for the CPU where they are made."""
     for module in (kvcache.ops, index_scoring, pooling, selection):
         module.make = lambda kind, spec, name, *_, **__: type(
-            "Drawn", (), {"source": kind.write(spec, name, kind.mutates)}
+            "Drawn", (), {"source": kind.write(spec, name, kind.mutates), "spec": spec}
         )
 
 

@@ -8,7 +8,7 @@ threshold are within the bound of their errors. With these weights none are.
 
 import pytest
 import torch
-from sparse_models import EntryCache, begin_step, check_tokens, make_manager
+from sparse_models import STEPS, EntryCache, begin_step, check_tokens, make_manager
 from transformers import DeepseekV4Config, DeepseekV4ForCausalLM
 from transformers.models.deepseek_v4.modeling_deepseek_v4 import apply_rotary_pos_emb
 
@@ -43,11 +43,11 @@ class Compressor:
     gates, which have a part for the next group and one for its own if groups overlap.
     """
 
-    def __init__(self, states, layers, size, width, overlap):
+    def __init__(self, states, layers, size, width, overlap, target):
         self.params, self.width = states, width
-        self.entries = EntryCache(layers, size, width)
-        self.store = kvcache.ops.append(states)
-        self.pool = kvcache.ops.pool(states, width, kind="gated", overlap=overlap)
+        self.entries = EntryCache(layers, size, width, target)
+        self.store = kvcache.ops.append(states, target=target)
+        self.pool = kvcache.ops.pool(states, width, kind="gated", overlap=overlap, target=target)
 
     def begin(self, inputs, position, count):
         self.inputs = inputs
@@ -69,7 +69,7 @@ class Compressor:
 class CompressedLayers:
     """The attention of all layers. A layer has the number ``numbers[i]`` among those of its kind."""
 
-    def __init__(self, config):
+    def __init__(self, config, target):
         self.config = config
         size, index_size, rates = config.head_dim, config.index_head_dim, config.compress_rates
         sparse, heavy = LAYERS.count(SPARSE), LAYERS.count(HEAVY)
@@ -83,21 +83,23 @@ class CompressedLayers:
             page_size=4,
         )
         window, *states = (group.params for group in self.manager.params.groups)
-        self.sparse = Compressor(states[0], sparse, size, rates[SPARSE], overlap=True)
-        self.index = Compressor(states[1], sparse, index_size, rates[SPARSE], overlap=True)
-        self.heavy = Compressor(states[2], heavy, size, rates[HEAVY], overlap=False)
-        ops, heads = kvcache.ops, config.num_attention_heads
-        self.append = ops.append(window)
-        self.attend_window = ops.attention(window, heads, window=config.sliding_window, sinks=True, value_dim=size)
-        self.attend_entries = ops.attention(self.sparse.entries.params, heads, rows=True, value_dim=size)
+        self.sparse = Compressor(states[0], sparse, size, rates[SPARSE], overlap=True, target=target)
+        self.index = Compressor(states[1], sparse, index_size, rates[SPARSE], overlap=True, target=target)
+        self.heavy = Compressor(states[2], heavy, size, rates[HEAVY], overlap=False, target=target)
+        ops, heads, where = kvcache.ops, config.num_attention_heads, {"target": target}
+        self.append = ops.append(window, **where)
+        latent = {"value_dim": size, **where}
+        self.attend_window = ops.attention(window, heads, window=config.sliding_window, sinks=True, **latent)
+        self.attend_entries = ops.attention(self.sparse.entries.params, heads, rows=True, **latent)
         self.score = ops.index_scores(
-            self.index.entries.params, config.index_n_heads, relu=True, sum_heads=True, weights=True, width=rates[SPARSE]
-        )
+            self.index.entries.params, config.index_n_heads, relu=True, sum_heads=True, weights=True,
+            width=rates[SPARSE], **where,
+        )  # fmt: skip
         self.choose = {
-            compressor: ops.top_rows(compressor.entries.params, k, width=compressor.width, whole=True)
+            compressor: ops.top_rows(compressor.entries.params, k, width=compressor.width, whole=True, **where)
             for compressor, k in ((self.sparse, CHOSEN), (self.heavy, 16))
         }
-        self.merge = ops.merge_states(heads, size, dtype="f32")
+        self.merge = ops.merge_states(heads, size, dtype="f32", **where)
 
     def begin(self, tokens, position):
         self.inputs, *states = begin_step(self.manager, tokens, position)
@@ -158,10 +160,11 @@ class CompressedLayers:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("target", "steps"), STEPS)
 @torch.no_grad()
-def test_deepseek_v4_generates_the_tokens_of_plain_attention():
+def test_deepseek_v4_generates_the_tokens_of_plain_attention(target, steps):
     model = make_model()
-    layers = CompressedLayers(model.config)
-    check_tokens(model, layers)
+    layers = CompressedLayers(model.config, target)
+    check_tokens(model, layers, steps)
     # Pages before a window are freed: all groups use fewer pages of 4 tokens than one full cache.
     assert layers.manager.num_pages - layers.manager.num_free_pages < 18

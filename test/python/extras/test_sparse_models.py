@@ -7,7 +7,7 @@ errors. With these weights none are.
 
 import pytest
 import torch
-from sparse_models import begin_step, check_tokens, make_manager
+from sparse_models import STEPS, begin_step, check_tokens, make_manager
 from transformers import (
     DeepseekV32Config,
     DeepseekV32ForCausalLM,
@@ -47,16 +47,16 @@ class IndexedLayers:
     reuse the choice of the layer before.
     """
 
-    def __init__(self, config, rotate):
+    def __init__(self, config, rotate, target):
         self.config, self.rotate = config, rotate
         layers, rank = config.num_hidden_layers, config.kv_lora_rank
         self.manager = make_manager((layers, rank + config.qk_rope_head_dim, {}), (layers, config.index_head_dim, {}))
         latent, index = (group.params for group in self.manager.params.groups)
-        ops = kvcache.ops
-        self.append_latent, self.append_index = ops.append(latent), ops.append(index)
-        self.score = ops.index_scores(index, config.index_n_heads, relu=True, sum_heads=True, weights=True)
-        self.choose = ops.top_rows(latent, CHOSEN)
-        self.attend_rows = ops.attention(latent, config.num_attention_heads, value_dim=rank, rows=True)
+        ops, heads, where = kvcache.ops, config.num_attention_heads, {"target": target}
+        self.append_latent, self.append_index = ops.append(latent, **where), ops.append(index, **where)
+        self.score = ops.index_scores(index, config.index_n_heads, relu=True, sum_heads=True, weights=True, **where)
+        self.choose = ops.top_rows(latent, CHOSEN, **where)
+        self.attend_rows = ops.attention(latent, heads, value_dim=rank, rows=True, **where)
 
     def begin(self, tokens, position):
         self.latent, self.index = begin_step(self.manager, tokens, position)
@@ -104,41 +104,43 @@ class IndexedLayers:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("target", "steps"), STEPS)
 @torch.no_grad()
-def test_deepseek_v32_generates_the_tokens_of_plain_attention():
+def test_deepseek_v32_generates_the_tokens_of_plain_attention(target, steps):
     model = make_model(DeepseekV32ForCausalLM, DeepseekV32Config(num_hidden_layers=2, **LATENT))
-    layers = IndexedLayers(model.config, apply_rotary_pos_emb)
+    layers = IndexedLayers(model.config, apply_rotary_pos_emb, target)
     attend = layers.attend
     layers.attend = lambda *arguments, **named: attend(*arguments, **named)[:2]
-    check_tokens(model, layers)
+    check_tokens(model, layers, steps)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("target", "steps"), STEPS)
 @torch.no_grad()
-def test_glm_moe_dsa_generates_the_tokens_of_plain_attention():
+def test_glm_moe_dsa_generates_the_tokens_of_plain_attention(target, steps):
     kinds = ["full", "shared", "full"]
     model = make_model(GlmMoeDsaForCausalLM, GlmMoeDsaConfig(num_hidden_layers=3, indexer_types=kinds, **LATENT))
-    check_tokens(model, IndexedLayers(model.config, apply_rotary_pos_emb_interleave))
+    check_tokens(model, IndexedLayers(model.config, apply_rotary_pos_emb_interleave, target), steps)
 
 
 class BlockLayers:
     """Attention to blocks of tokens that each head of the cache chooses: MiniMax M3."""
 
-    def __init__(self, config):
+    def __init__(self, config, target):
         self.config = config
         layers, heads = config.num_hidden_layers, config.num_key_value_heads
         keys = {"n_kv_heads": heads, "is_mla": False}
         self.manager = make_manager((layers, config.head_dim, keys), (layers, config.index_head_dim, {}))
         cache, index = (group.params for group in self.manager.params.groups)
-        ops, width = kvcache.ops, config.index_block_size
-        self.append, self.append_index = ops.append(cache), ops.append(index)
-        self.score = ops.index_scores(index, config.index_n_heads, block=width)
+        ops, width, where = kvcache.ops, config.index_block_size, {"target": target}
+        self.append, self.append_index = ops.append(cache, **where), ops.append(index, **where)
+        self.score = ops.index_scores(index, config.index_n_heads, block=width, **where)
         self.columns = config.index_topk_blocks * width
         self.choose = ops.top_rows(
-            cache, config.index_topk_blocks, width=width, expand=True, last=config.index_local_blocks
+            cache, config.index_topk_blocks, width=width, expand=True, last=config.index_local_blocks, **where
         )
-        self.attend_all = ops.attention(cache, config.num_attention_heads)
-        self.attend_rows = ops.attention(cache, config.num_attention_heads, rows="heads")
+        self.attend_all = ops.attention(cache, config.num_attention_heads, **where)
+        self.attend_rows = ops.attention(cache, config.num_attention_heads, rows="heads", **where)
 
     def begin(self, tokens, position):
         self.inputs, self.index = begin_step(self.manager, tokens, position)
@@ -180,8 +182,9 @@ class BlockLayers:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("target", "steps"), STEPS)
 @torch.no_grad()
-def test_minimax_m3_generates_the_tokens_of_plain_attention():
+def test_minimax_m3_generates_the_tokens_of_plain_attention(target, steps):
     config = minimax.MiniMaxM3VLTextConfig(
         num_hidden_layers=3, layer_types=["full_attention", "minimax_m3_sparse", "minimax_m3_sparse"],
         mlp_layer_types=["dense", "sparse", "sparse"], num_key_value_heads=2, head_dim=32, rotary_dim=16,
@@ -189,4 +192,4 @@ def test_minimax_m3_generates_the_tokens_of_plain_attention():
         num_experts_per_tok=2, index_n_heads=2, index_head_dim=32, index_block_size=8, index_topk_blocks=3, **COMMON,
     )  # fmt: skip
     model = make_model(minimax.MiniMaxM3VLForCausalLM, config)
-    check_tokens(model, BlockLayers(config))
+    check_tokens(model, BlockLayers(config, target), steps)

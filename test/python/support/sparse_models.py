@@ -12,6 +12,8 @@ import torch
 import kvcache
 
 MOST_TOKENS = 128
+STEPS = [("cpu", 32), *((f"emulator:{chip}", 6) for chip in ("sm_80", "sm_90a", "sm_100a"))]
+"""Targets with the number of tokens that tests generate there."""
 
 
 def make_manager(*groups, page_size=16):
@@ -47,7 +49,7 @@ class EntryCache:
     token closes.
     """
 
-    def __init__(self, layers, size, width):
+    def __init__(self, layers, size, width, target):
         params = kvcache.KVCacheParams("f32", 1, size, page_size=4, total_num_layers=layers, is_mla=True)
         entries = MOST_TOKENS // width
         self.params, self.width = params, width
@@ -56,7 +58,7 @@ class EntryCache:
         )
         self.manager.claim("a", np.arange(entries))
         self.lut = np.asarray(self.manager.inputs(["a"]).lut).astype(np.int32)
-        self.store = kvcache.ops.append(params, slots="i32")
+        self.store = kvcache.ops.append(params, slots="i32", target=target)
 
     def begin(self, position, count):
         """Begins a step with new tokens from a position on."""
@@ -92,9 +94,9 @@ def generate_tokens(model, layers, prompt, steps):
     return found
 
 
-def check_tokens(model, layers, prompt_tokens=40, steps=32):
+def check_tokens(model, layers, steps, prompt_tokens=40):
     """Checks that a model generates the tokens of its own attention, which is plain PyTorch."""
     prompt = torch.randint(0, model.config.vocab_size, (1, prompt_tokens))
     expected = model.generate(prompt, max_new_tokens=steps, do_sample=False)[0, prompt_tokens:].tolist()
     assert generate_tokens(model, layers, prompt, steps) == expected
-    assert len(set(expected)) > 4  # A model that repeats itself would agree by chance.
+    assert len(set(expected)) > min(4, steps // 2)  # A model that repeats itself would agree by chance.
