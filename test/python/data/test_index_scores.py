@@ -252,6 +252,23 @@ def test_index_scores_of_real_numbers_are_within_the_bound(cache, target, heads)
     assert np.nanmax(error) < 1
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_index_scores_do_not_depend_on_other_rows(target):
+    """Real numbers, whose sums depend on their order: rows of a prompt, and each row alone."""
+    params, heads = make_params("fp8-token"), 32
+    rng = np.random.default_rng(6)
+    keys = rng.standard_normal((56, 1, 128))
+    q = rng.standard_normal((6, heads, 128)).astype(ml_dtypes.float8_e4m3fn)
+    weights = rng.standard_normal((6, heads)).astype(np.float32)
+    operation = kvcache.ops.index_scores(params, heads, dtype="f8E4M3FN", target=target, **INDEXER)
+    step, _ = make_step(params, (50,), (6,), keys=[keys])
+    together = run(operation, step, q, weights, 56, None)
+    for row in range(6):
+        step, _ = make_step(params, (50 + row,), (1,), keys=[keys[: 51 + row]])
+        alone = run(operation, step, q[row : row + 1], weights[row : row + 1], 56, None)
+        np.testing.assert_array_equal(alone[0], together[row])
+
+
 @pytest.mark.parametrize("target", [CPU, CHIPS[2]])
 def test_scored_and_selected_tokens_are_those_of_a_sort(target):
     """The three steps of DeepSeek's sparse attention, against a sort of the model's scores."""
