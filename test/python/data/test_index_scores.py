@@ -150,9 +150,9 @@ TILES = [
 
 @pytest.mark.parametrize(("case", "target"), spread(TILES))
 def test_index_scores_of_tiles(case, target):
-    """Some blocks have rows of several tiles, and some sequences several blocks."""
+    """Some sequences have no rows, others rows of several blocks, and one more tokens than a block scores."""
     cache, dtype, heads, size = case
-    check(target, cache, heads, size, dtype=dtype, lengths=(0, 37, 1100), new=(3, 1, 10), **INDEXER)
+    check(target, cache, heads, size, dtype=dtype, lengths=(0, 37, 21, 1100), new=(3, 1, 0, 10), **INDEXER)
 
 
 @pytest.mark.parametrize(("name", "target"), spread(["sum", "relu", "weights", "width"]))
@@ -392,11 +392,16 @@ def test_arrays_of_wrong_sizes():
         operation(step, 0, q, weights=out[:, :2], out=out)
 
 
+@pytest.mark.parametrize("heads", [2, 16])
 @pytest.mark.parametrize("target", [CPU, CHIPS[1]])
-def test_checks_of_columns(target, monkeypatch):
+def test_checks_of_columns(target, heads, monkeypatch):
     params = make_params("bf16", 32)
     step, _ = make_step(params, (20,), (1,))
     monkeypatch.setattr("kvcache.ops.index_scoring.check_columns", lambda *_: None)
-    operation = kvcache.ops.index_scores(params, 2, dtype="f32", target=target, bounds_checks=True)
+    operation = kvcache.ops.index_scores(
+        params, heads, sum_heads=True, dtype="bf16", target=target, bounds_checks=True
+    )
+    q = np.zeros((1, heads, 32), ml_dtypes.bfloat16)
+    operation(step, 0, q, out=np.zeros((1, 21), np.float32))
     with pytest.raises(kvcache.CheckError, match="number of columns that a row of 'scores' needs is out of range"):
-        operation(step, 0, np.zeros((1, 2, 32), np.float32), out=np.zeros((1, 2, 20), np.float32))
+        operation(step, 0, q, out=np.zeros((1, 20), np.float32))
