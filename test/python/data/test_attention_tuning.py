@@ -43,12 +43,15 @@ def list_neighbours(operation, chip):
         (CHIPS[0], "bf16", 32, {"split_tokens": 32, "max_splits": 4}, {"rows", "stages"}),
         (CHIPS[1], "bf16", 32, {"split_tokens": 32, "max_splits": 4, "split_rows": 2}, {"stages", "persistent"}),
         (CHIPS[1], "fp8-scaled", 32, {}, {"rows", "convert_loads"}),
+        (CHIPS[0], "fp8-token", 64, {"value_dim": 32}, {"rows", "convert_loads", "raw_stages"}),
+        (CHIPS[1], "bf16", 64, {"value_dim": 64}, {"rows", "stages"}),
     ],
 )
 def test_configs_of_the_tuner_have_equal_bits(target, format_, head_dim, options, fields):
     chip = target.removeprefix("emulator:")
-    params = make_params(format_, 1, head_dim)
-    operation = kvcache.ops.attention(params, 4, dtype="bf16", target=target, **options)
+    is_latent = "value_dim" in options
+    params = make_params(format_, 1, head_dim, mla=is_latent)
+    operation = kvcache.ops.attention(params, 16 if is_latent else 4, dtype="bf16", target=target, **options)
     _, inputs = fill(params, "bf16", OLD, NEW)
     configs = list_neighbours(operation, chip)
     changed = {field for field in FIELDS if len({getattr(config, field) for config in configs}) > 1}
