@@ -80,7 +80,6 @@ def _report(result: TuningResult, shapes: list[Shape]) -> None:
     for shape, own, planned in zip(
         shapes, result.microseconds, result.planned_microseconds, strict=True
     ):
-        name = f"{shape.batch}x{shape.length}x{shape.new}"
-        print(f"{name:16}  {own:10.2f} us, planned {planned:10.2f} us")
+        print(f"{str(shape):16}  {own:10.2f} us, planned {planned:10.2f} us")
     print(result.config)
     print(f"in {result.file}")

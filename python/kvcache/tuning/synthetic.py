@@ -45,12 +45,16 @@ class Shape:
             raise ValueError(f"expects at most LENGTH new tokens, got {text!r}")
         return cls(batch, length, new)
 
+    def __str__(self) -> str:
+        return f"{self.batch}x{self.length}x{self.new}"
+
 
 class SyntheticExample:
     """A call of attention on arrays of a GPU, which live as long as it does."""
 
     def __init__(self, operation: Attention, shape: Shape, device: int) -> None:
         self._device = device
+        self.__name__ = str(shape)
         self._arrays: list[DeviceArray] = []
         self._random = np.random.default_rng(0)
         self._inputs = self._make_inputs(operation.cache.params, shape)

@@ -67,6 +67,11 @@ class Trials:
         self.done: list[Trial] = []
         self.failed: dict[str, str] = {}
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the examples, for readers of the file."""
+        return [getattr(each, "__name__", "") or str(each) for each in self._examples]
+
     def __enter__(self) -> Self:
         return self
 

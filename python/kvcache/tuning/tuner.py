@@ -225,6 +225,7 @@ class _Search:
         entry = {
             "config": best.config.given,
             "other_bits": bits != self._planned.bits,
+            "examples": trials.names,
             "microseconds": best.microseconds,
             "planned_microseconds": first.microseconds,
             "measured": len(trials.done),

@@ -102,6 +102,7 @@ def test_fastest_config_is_kept_for_later_operations(make_clock, monkeypatch):
     assert result.operation.spec.config == result.config
     entry = json.loads(result.file.read_text())["shapes"][candidates.plan(operation, CHIP).shape]
     assert entry["config"] == result.config.given and not entry["other_bits"]
+    assert entry["examples"] == ["call"]
     assert result.measured == len(set(clock.measured)) > 5
     later = make_operation()
     assert later is not operation and later is make_operation()

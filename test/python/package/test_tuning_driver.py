@@ -80,6 +80,7 @@ def test_command_prints_times_and_writes_a_file(driver, folder, capsys):
     assert lines[3].startswith("#kvcache.attention_config<mma = ") and lines[4] == f"in {file}"
     ((shape, entry),) = json.loads(file.read_text())["shapes"].items()
     assert "window = 16" in shape and AttentionConfig(**entry["config"])
+    assert entry["examples"] == ["2x40x1", "1x20x20"]
 
 
 @pytest.mark.parametrize(
