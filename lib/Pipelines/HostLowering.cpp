@@ -35,6 +35,7 @@ static void addFloatLowering(OpPassManager &pm) {
   functions.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
   pm.addPass(createNarrowFloats());
   pm.addNestedPass<func::FuncOp>(createExpandClamps());
+  pm.addNestedPass<func::FuncOp>(createExpandBF16Truncations());
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   pm.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));

@@ -300,6 +300,17 @@ def ExpandClamps : Pass<"kvcache-expand-clamps"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def ExpandBF16Truncations : Pass<"kvcache-expand-bf16-truncations"> {
+  let summary = "Expand truncations of vectors of f32 to bf16";
+  let description = [{
+    Rounds vectors of f32 to nearest even in integer arithmetic, and takes the
+    odd words, which x86 permutes from two registers at once. A NaN becomes the
+    quiet one, as with `arith-expand`, which expands truncations of scalars.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
   let summary = "Expand ops that have no LLVM lowering";
   let description = [{
