@@ -1,4 +1,5 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops --split-input-file | FileCheck %s --check-prefixes=CHECK,CPU
+// RUN: kvcache-opt %s --kvcache-expand-ops=vector-bits=512 --split-input-file | FileCheck %s --check-prefix=WIDE
 // RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefixes=CHECK,GPU
 // RUN: kvcache-opt %s --kvcache-expand-ops=checks --split-input-file | FileCheck %s --check-prefix=CHECKS
 // RUN: kvcache-opt %s --kvcache-expand-ops="checks for-gpu" --split-input-file | FileCheck %s --check-prefix=ALIGNED
@@ -75,7 +76,7 @@ func.func @copy_of_bits(%from: !cache, %to: !cache) {
 
 // A scale for a head: on a GPU 16 threads share it, on the CPU a head is a unit.
 // A warp has two of the eight scales of a sector: eight threads store them when
-// all are in shared memory.
+// all are in shared memory. With 32 registers, a CPU quantizes two heads at once.
 // CHECK-LABEL: func.func @append(
 // GPU:           %[[TILE:.*]] = kvcache.alloc_tile : !kvcache.tile<1x8xf32>
 // GPU:           kvcache.quantize %{{.*}} {lanes = 16 : i64} : vector<8xbf16> -> vector<8xf8E4M3FN>, f32
@@ -85,6 +86,16 @@ func.func @copy_of_bits(%from: !cache, %to: !cache) {
 // GPU:           kvcache.tile_load %[[TILE]][%{{.*}}, %{{.*}}] : !kvcache.tile<1x8xf32> -> f32
 // GPU:           memref.store %{{.*}} : memref<?x64x8x1xf32, {{.*}}>
 // CPU:           kvcache.store_quantized %{{.*}} : vector<128xbf16>
+// WIDE-LABEL: func.func @append(
+// WIDE:         scf.for %{{.*}} = %c0{{.*}} to %c8{{.*}} step %c2
+// WIDE:           %[[HEADS:.*]] = vector.shuffle {{.*}} : vector<128xbf16>, vector<128xbf16>
+// WIDE:           %[[ELEMENTS:.*]], %[[SCALES:.*]] = kvcache.quantize %[[HEADS]] : vector<256xbf16> -> vector<256xf8E4M3FN>, vector<2xf32>
+// WIDE:           %[[FIRST:.*]] = vector.extract_strided_slice %[[ELEMENTS]] {offsets = [0]
+// WIDE:           kvcache.store %[[FIRST]]
+// WIDE:           %[[SECOND:.*]] = vector.extract_strided_slice %[[ELEMENTS]] {offsets = [128]
+// WIDE:           kvcache.store %[[SECOND]]
+// WIDE:           %[[SCALE:.*]] = vector.extract %[[SCALES]][0]
+// WIDE:           kvcache.store_scale %[[SCALE]]
 func.func @append(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>) {
   kvcache.append %k to %keys rows %rows : memref<?x8x128xbf16>, !cache, memref<?xi32>
   return

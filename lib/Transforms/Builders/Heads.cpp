@@ -47,6 +47,17 @@ Value kvcache::convertLanes(const Frame &frame, Value value, Type lane) {
   return arith::TruncFOp::create(builder, frame.loc, to, value);
 }
 
+Value kvcache::joinVectors(const Frame &frame, ArrayRef<Value> vectors) {
+  if (vectors.size() == 1)
+    return vectors.front();
+  size_t half = llvm::bit_ceil(vectors.size()) / 2;
+  Value first = joinVectors(frame, vectors.take_front(half));
+  Value second = joinVectors(frame, vectors.drop_front(half));
+  int64_t lanes = getNumLanes(first.getType()) + getNumLanes(second.getType());
+  return vector::ShuffleOp::create(frame.builder, frame.loc, first, second,
+                                   llvm::to_vector(llvm::seq<int64_t>(lanes)));
+}
+
 Place kvcache::getPlaceOfRow(const Frame &frame, Value cache, Value row) {
   Value pageSize = frame.getPageSize(cache);
   return {frame.index(0), frame.rem(row, pageSize), frame.div(row, pageSize)};
@@ -256,16 +267,43 @@ Split kvcache::splitForStore(const Frame &frame, CacheTypeInterface cache,
   return split;
 }
 
+int64_t kvcache::countHeadsAtOnce(const Frame &frame, CacheTypeInterface cache,
+                                  const Split &split) {
+  bool hasWholeGroups =
+      cache.isQuantized() && split.unit % cache.getGranularity() == 0;
+  // The elements that 32 registers of 512 bits hold beside what they become.
+  constexpr int64_t kBits = 512, kElements = 256;
+  if (frame.isGPU || frame.target.vectorBits != kBits || !hasWholeGroups)
+    return 1;
+  int64_t most = kElements / split.unit;
+  return getDivisorUpTo(cache.getNumHeads(), std::max<int64_t>(most, 1));
+}
+
+/// The part of a vector of several heads that has those of one: a number where
+/// it has one.
+static Value extractHead(const Frame &frame, Value values, int64_t head,
+                         int64_t heads) {
+  int64_t lanes = getNumLanes(values.getType()) / heads;
+  if (heads == 1)
+    return values;
+  if (lanes == 1)
+    return vector::ExtractOp::create(frame.builder, frame.loc, values, head);
+  return vector::ExtractStridedSliceOp::create(frame.builder, frame.loc, values,
+                                               head * lanes, lanes,
+                                               /*strides=*/1);
+}
+
 /// Quantizes the groups of a thread, or a group that several threads share, and
 /// stores them with their scales.
 static void storeGroups(const Frame &frame, Value values, Value cache,
-                        const Place &place, Value head, Value d,
+                        const Place &place, ValueRange heads, Value d,
                         const Split &split, const StoreOptions &options) {
   OpBuilder &builder = frame.builder;
   CacheTypeInterface type = getCacheType(cache);
   bool isShared = split.lanesPerGroup > 1;
   auto getGroupsType = [&](Type number) -> Type {
-    int64_t groups = isShared ? 1 : split.unit / type.getGranularity();
+    int64_t groups =
+        isShared ? 1 : getNumLanes(values.getType()) / type.getGranularity();
     return !number || groups == 1 ? number : VectorType::get(groups, number);
   };
   auto quantize = QuantizeOp::create(
@@ -274,26 +312,33 @@ static void storeGroups(const Frame &frame, Value values, Value cache,
       values, options.factor,
       isShared ? builder.getI64IntegerAttr(split.lanesPerGroup) : IntegerAttr(),
       options.powerOfTwo, options.leastAmax);
-  auto storeNumbers = [&] {
+  auto storeNumbers = [&](Value head, int64_t i) {
     for (Value numbers : {quantize.getScale(), quantize.getZeroPoint()}) {
       bool areZeroPoints = numbers == quantize.getZeroPoint();
       if (!numbers)
         continue;
+      Value own = extractHead(frame, numbers, i, heads.size());
       if (options.scales)
-        options.scales->put(numbers, head, d, areZeroPoints);
+        options.scales->put(own, head, d, areZeroPoints);
       else
-        StoreScaleOp::create(builder, frame.loc, numbers, cache, place.batch,
-                             head, place.token, d, place.page, areZeroPoints);
+        StoreScaleOp::create(builder, frame.loc, own, cache, place.batch, head,
+                             place.token, d, place.page, areZeroPoints);
     }
   };
   runIfGiven(frame, options.condition, [&] {
-    StoreOp::create(builder, frame.loc, quantize.getQuantized(), cache,
-                    place.batch, head, place.token, d, place.page);
+    for (auto [i, head] : llvm::enumerate(heads))
+      StoreOp::create(
+          builder, frame.loc,
+          extractHead(frame, quantize.getQuantized(), i, heads.size()), cache,
+          place.batch, head, place.token, d, place.page);
     Value isFirst;
     if (isShared)
       isFirst = frame.equal(frame.rem(d, frame.index(type.getGranularity())),
                             frame.index(0));
-    runIfGiven(frame, isFirst, storeNumbers);
+    runIfGiven(frame, isFirst, [&] {
+      for (auto [i, head] : llvm::enumerate(heads))
+        storeNumbers(head, i);
+    });
   });
 }
 
@@ -332,12 +377,12 @@ void kvcache::storeGroup(const Frame &frame, ValueRange rows, Value cache,
 }
 
 void kvcache::storeElements(const Frame &frame, Value values, Value cache,
-                            const Place &place, Value head, Value d,
+                            const Place &place, ValueRange heads, Value d,
                             const Split &split, const StoreOptions &options) {
-  if (options.scales || split.lanesPerGroup > 1)
-    return storeGroups(frame, values, cache, place, head, d, split, options);
+  if (options.scales || split.lanesPerGroup > 1 || heads.size() > 1)
+    return storeGroups(frame, values, cache, place, heads, d, split, options);
   runIfGiven(frame, options.condition, [&] {
-    storeAlone(frame, values, cache, place, head, d, options);
+    storeAlone(frame, values, cache, place, heads.front(), d, options);
   });
 }
 

@@ -34,6 +34,10 @@ Value encodeRow(const Frame &frame, Value cache, Value batch, Value token,
 /// neither contains the other.
 Value convertLanes(const Frame &frame, Value value, Type lane);
 
+/// Joins vectors by halves. An insertion of each into a vector of all takes
+/// LLVM a time that grows with the fourth power of its size.
+Value joinVectors(const Frame &frame, ArrayRef<Value> vectors);
+
 /// The alignment in bytes of `count` elements of a head of dense memory, from a
 /// multiple of their number on.
 int64_t getDenseAlignment(const Frame &frame, MemRefType type, int64_t count);
@@ -105,10 +109,17 @@ struct StoreOptions {
   const ScaleRow *scales = nullptr;
 };
 /// Stores a unit of a head in the format of the cache: rounded, or quantized
-/// with the scales of its groups.
+/// with the scales of its groups. With several heads, `values` are the units of
+/// all, which are quantized together.
 void storeElements(const Frame &frame, Value values, Value cache,
-                   const Place &place, Value head, Value d, const Split &split,
-                   const StoreOptions &options = {});
+                   const Place &place, ValueRange heads, Value d,
+                   const Split &split, const StoreOptions &options = {});
+
+/// The heads whose units `storeElements` gets together: on a CPU with vectors
+/// of 512 bits, as many as registers hold, so that it computes scales in
+/// vectors. Otherwise 1.
+int64_t countHeadsAtOnce(const Frame &frame, CacheTypeInterface cache,
+                         const Split &split);
 
 /// Stores elements from `d` on of the tokens that share their scales, a row of
 /// values for each; `place` is the first. They are divided by a factor unless

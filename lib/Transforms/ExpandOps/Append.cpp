@@ -30,6 +30,8 @@ struct Part {
   int64_t heads = 0;
   /// Threads along the heads, which all take the same number of them.
   int64_t headThreads = 1;
+  /// Heads that a thread stores together; 1 on a GPU.
+  int64_t headsAtOnce = 1;
 
   int64_t getThreads() const { return headThreads * split.lanes; }
   /// Whether each thread has the same elements of both.
@@ -118,19 +120,25 @@ private:
     return part;
   }
 
-  Part planPart(CacheTypeInterface cache, Value rows, int64_t boundary) {
+  Part planPart(CacheTypeInterface cache, Value rows, Value scale,
+                int64_t boundary) {
     int64_t width = frame.getFloatsAtOnce(
         cache.getHeadSize(), {getElementType(rows), cache.getElementType()});
-    return planPart(cache.getNumHeads(),
-                    splitForStore(frame, cache, boundary, width));
+    Part part = planPart(cache.getNumHeads(),
+                         splitForStore(frame, cache, boundary, width));
+    // Heads may have divisors of their own.
+    if (!scale || !isa<MemRefType>(scale.getType()))
+      part.headsAtOnce = countHeadsAtOnce(frame, cache, part.split);
+    return part;
   }
 
   void planParts() {
     int64_t border = op.getLatentRope() ? getSize(op.getLatentRope(), 2) : 0;
-    keyPart = planPart(type, op.getKeys(), getBoundary(border, op.getNorm()));
+    keyPart = planPart(type, op.getKeys(), op.getKeyScale(),
+                       getBoundary(border, op.getNorm()));
     if (Value values = op.getValueCache())
       valuePart = planPart(cast<CacheTypeInterface>(values.getType()),
-                           op.getValues(), 0);
+                           op.getValues(), op.getValueScale(), 0);
     if (Value queries = op.getQueries()) {
       int64_t size = getSize(queries, 2);
       queryPart = planPart(
@@ -259,11 +267,13 @@ private:
     return {weights, getSize(weights, 0), op.getEpsilon().convertToFloat()};
   }
 
-  /// Runs `body` with each head of a thread.
+  /// Runs `body` with each head of a thread, or with the first of those that
+  /// are stored together.
   void forHeads(const Part &part, ValueRange thread,
                 function_ref<void(const Share &)> body) {
     Share share = getShare(part, thread);
-    frame.forEach(share.head, part.heads, frame.isGPU ? part.headThreads : 1,
+    frame.forEach(share.head, part.heads,
+                  frame.isGPU ? part.headThreads : part.headsAtOnce,
                   [&](Value head) { body({head, share.lane, share.hasOwn}); });
   }
 
@@ -282,22 +292,7 @@ private:
     for (int64_t offset = 0; offset < split.unit; offset += split.piece)
       pieces.push_back(
           math.compute(offset ? frame.add(d, frame.index(offset)) : d));
-    return joinPieces(pieces);
-  }
-
-  /// Joins vectors by halves. An insertion of each into a vector of all takes
-  /// LLVM a time that grows with the fourth power of its size.
-  Value joinPieces(ArrayRef<Value> pieces) {
-    if (pieces.size() == 1)
-      return pieces.front();
-    size_t half = llvm::bit_ceil(pieces.size()) / 2;
-    Value first = joinPieces(pieces.take_front(half));
-    Value second = joinPieces(pieces.drop_front(half));
-    int64_t lanes =
-        getNumLanes(first.getType()) + getNumLanes(second.getType());
-    return vector::ShuffleOp::create(
-        builder, loc, first, second,
-        llvm::to_vector(llvm::seq<int64_t>(lanes)));
+    return joinVectors(frame, pieces);
   }
 
   //===--------------------------------------------------------------------===//
@@ -400,20 +395,20 @@ private:
     Norm norm = getNorm(op.getNorm());
     Rope rope = getRope(positions);
     auto forKeys = [&](const Share &share, StoreHead store) {
-      auto load = [&](Value d, int64_t count) {
-        return loadKey(row, share.head, d, count);
+      auto load = [&](Value head, Value d, int64_t count) {
+        return loadKey(row, head, d, count);
       };
-      appendHead(load, norm, rope,
-                 {op.getKeyCache(), op.getKeyScale(), keyScales}, keyPart,
-                 place, share, store);
+      appendHeads(load, norm, rope,
+                  {op.getKeyCache(), op.getKeyScale(), keyScales}, keyPart,
+                  place, share, store);
     };
     auto forValues = [&](const Share &share, StoreHead store) {
-      auto load = [&](Value d, int64_t count) {
-        return loadDense(frame, op.getValues(), {row, share.head}, d, count);
+      auto load = [&](Value head, Value d, int64_t count) {
+        return loadDense(frame, op.getValues(), {row, head}, d, count);
       };
-      appendHead(load, Norm{}, Rope{},
-                 {op.getValueCache(), op.getValueScale(), valueScales},
-                 valuePart, place, share, store);
+      appendHeads(load, Norm{}, Rope{},
+                  {op.getValueCache(), op.getValueScale(), valueScales},
+                  valuePart, place, share, store);
     };
     auto storeAtOnce = [](function_ref<void()> store) { store(); };
     if (frame.isGPU && op.getValues() && keyPart.hasThreadsOf(valuePart)) {
@@ -444,20 +439,37 @@ private:
     const std::optional<ScaleRow> &scales;
   };
 
-  void appendHead(LoadHead load, const Norm &norm, const Rope &rope,
-                  const Target &target, const Part &part, const Place &place,
-                  const Share &share, StoreHead store) {
+  /// Loads elements of a head from `d` on.
+  using LoadOfHead = function_ref<Value(Value head, Value d, int64_t count)>;
+
+  /// Appends a head of a thread, or those that are stored together.
+  void appendHeads(LoadOfHead load, const Norm &norm, const Rope &rope,
+                   const Target &target, const Part &part, const Place &place,
+                   const Share &share, StoreHead store) {
     Value cache = target.cache;
     int64_t size = cast<CacheTypeInterface>(cache.getType()).getHeadSize();
-    HeadMath math(frame, load, norm, rope, size, part.split, share.lane);
+    SmallVector<Value> heads = {share.head};
+    for (int64_t i = 1; i < part.headsAtOnce; ++i)
+      heads.push_back(frame.add(share.head, frame.index(i)));
     StoreOptions options{share.hasOwn, op.getPowerOfTwo(), op.getLeastAmax(),
                          loadStaticScale(frame, target.scale, share.head),
                          target.scales ? &*target.scales : nullptr};
+    SmallVector<std::function<Value(Value, int64_t)>> loads;
+    for (Value head : heads)
+      loads.push_back([&load, head](Value d, int64_t count) {
+        return load(head, d, count);
+      });
+    std::vector<HeadMath> maths;
+    for (const auto &loadHead : loads)
+      maths.emplace_back(frame, loadHead, norm, rope, size, part.split,
+                         share.lane);
     forUnits(part, share.lane, [&](Value d) {
-      Value unit = computeUnit(math, d, part.split);
+      auto units = llvm::map_to_vector(maths, [&](const HeadMath &math) {
+        return computeUnit(math, d, part.split);
+      });
       store([&] {
-        storeElements(frame, unit, cache, place, share.head, d, part.split,
-                      options);
+        storeElements(frame, joinVectors(frame, units), cache, place, heads, d,
+                      part.split, options);
       });
     });
   }
