@@ -33,6 +33,7 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   ExpandOpsOptions expand;
   expand.vectorBits = options.vectorBits;
   expand.mma = options.mma;
+  expand.threads = options.threads;
   pm.addPass(createExpandOps(expand));
   if (options.emulateTiles)
     pm.addPass(createEmulateTiles());

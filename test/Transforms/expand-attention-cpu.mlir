@@ -1,13 +1,17 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops=vector-bits=512 --split-input-file | FileCheck %s --check-prefixes=CHECK,WIDE
 // RUN: kvcache-opt %s --kvcache-expand-ops=vector-bits=256 --split-input-file | FileCheck %s --check-prefixes=CHECK,NARROW
+// RUN: kvcache-opt %s --kvcache-expand-ops="vector-bits=512 threads=2" --split-input-file | FileCheck %s --check-prefix=SHARED
 // RUN: not kvcache-opt %s --kvcache-expand-ops=vector-bits=96 --split-input-file 2>&1 | FileCheck %s --check-prefix=BITS
 // BITS: error: 'kvcache-expand-ops' expects 'vector-bits' to be 128, 256 or 512, got 96
 
 !cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
-// Memory is the function's own: up to 8 rows of each of 4 heads, which have 1 KiB of a token, and 256 rows of one head.
+// Memory is the function's own: up to 8 rows of each of 8 heads, which have 2 KiB of a token, and 256 rows of one head.
+// With threads, they are 4 heads.
+// SHARED-LABEL: func.func @attend(
+// SHARED:         memref.alloca() {alignment = 64 : i64} : memref<32x128xf32>
 // CHECK-LABEL: func.func @attend(
-// CHECK-DAG:     memref.alloca() {alignment = 64 : i64} : memref<32x128xf32>
+// CHECK-DAG:     memref.alloca() {alignment = 64 : i64} : memref<64x128xf32>
 // CHECK-DAG:     memref.alloca() {alignment = 64 : i64} : memref<16x128x16xf32>
 // CHECK:         scf.for
 // CHECK-NOT:     alloca
@@ -16,14 +20,17 @@
 // CHECK:         scf.if %[[ARE_FEW]] {
 //
 // Few rows. The even elements of 32 queries come before the odd ones, as they are in the pairs of keys. The next 16 tokens
-// are prefetched in between the products of the first rows of a head. On 32 registers, 4 rows have products with 4 tokens.
+// are prefetched in between the products of the first rows of a head, a row of memory after the other: 4 rows beside 4
+// pieces, or 2 rows. On 32 registers, 4 rows have products with 4 tokens.
 // CHECK:           vector.deinterleave {{.*}} : vector<32xf32> -> vector<16xf32>
 // CHECK:           scf.for {{.*}} step %c16
-// CHECK:             scf.if %[[IS_FIRST:.*]] {
-// WIDE-COUNT-16:       memref.prefetch %{{.*}}, read, locality<2>, data
-// NARROW-COUNT-8:      memref.prefetch %{{.*}}, read, locality<2>, data
-// CHECK-NOT:           memref.prefetch
+// CHECK:             %[[DISTANCE:.*]] = arith.select %[[IS_FIRST:.*]], %c16{{.*}}, %c0
 // CHECK:             scf.for %[[D:.*]] = %c0{{.*}} to %c128{{.*}} step %c32
+// WIDE-COUNT-3:        arith.select {{.*}} : memref<1x128xbf16
+// WIDE-COUNT-4:        memref.prefetch %{{.*}}, read, locality<2>, data
+// NARROW-COUNT-1:      arith.select {{.*}} : memref<1x128xbf16
+// NARROW-COUNT-2:      memref.prefetch %{{.*}}, read, locality<2>, data
+// CHECK-NOT:           memref.prefetch
 // CHECK:               %[[KEYS:.*]] = kvcache.load %arg1[%[[SEQUENCE]], %{{.*}}, %{{.*}}, %[[D]]] : {{.*}} -> vector<32xbf16>
 // CHECK:               %[[PAIRS:.*]] = vector.bitcast %[[KEYS]] : vector<32xbf16> to vector<16xi32>
 // CHECK:               arith.shli %[[PAIRS]]

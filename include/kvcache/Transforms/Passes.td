@@ -177,7 +177,8 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     With `chip`, kernels may have instructions that all of these chips have, such
     as those of tensor cores for attention. Without `for-gpu`, `vector-bits` are
     those of the CPU's vector registers, 128, 256 or 512. Loops keep as many sums
-    in registers as such a CPU has.
+    in registers as such a CPU has. With `threads` above 1, a thread computes
+    fewer heads of few rows together, so that there is work for the others.
 
     `mma` is by which instructions a CPU multiplies the matrices of many rows of
     attention: `fma` by multiply-adds of f32, `dot` by dot products of pairs of
@@ -208,6 +209,8 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
                "The chips that the kernels are for, such as sm_90a">,
     Option<"vectorBits", "vector-bits", "int64_t", /*default=*/"128",
            "Bits of the CPU's vector registers: 128, 256 or 512">,
+    Option<"threads", "threads", "int64_t", /*default=*/"1",
+           "Threads of the CPU that share the loops">,
     Option<"mma", "mma", "::mlir::kvcache::HostMma",
            /*default=*/"::mlir::kvcache::HostMma::FMA",
            "The CPU's matrix instructions",

@@ -14,6 +14,8 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -40,17 +42,9 @@ Value GroupProducts::getRow(int64_t row) const {
   return frame.add(group.inMemory, frame.index(row));
 }
 
-void GroupProducts::forColumns(int64_t firstPrefetched, int64_t endPrefetched,
-                               function_ref<void(const Columns &)> body) const {
+void GroupProducts::forColumns(function_ref<void(const Columns &)> body) const {
   Value seen = frame.min(frame.sub(end, tile.first), frame.index(kTileTokens));
   frame.loop(frame.index(0), seen, frame.index(columns), [&](Value first) {
-    if (firstPrefetched < endPrefetched)
-      frame.runIf(group.isFirst, [&] {
-        for (int64_t j = firstPrefetched; j < endPrefetched; ++j) {
-          Value next = frame.add(first, frame.index(j + kTileTokens));
-          prefetch(frame.min(frame.add(tile.first, next), tile.last));
-        }
-      });
     Columns all{first, {}};
     for (int64_t j = 0; j < columns; ++j)
       all.places.push_back(getPlace(attention, memory, group.rows, tile,
@@ -59,21 +53,69 @@ void GroupProducts::forColumns(int64_t firstPrefetched, int64_t endPrefetched,
   });
 }
 
-void GroupProducts::prefetch(Value token) const {
-  AttentionOp op = attention.op;
-  Value id, isToken;
-  if (memory.ids) {
-    id = attention.loader.loadId(group.rows, tile.head, token);
-    isToken = frame.less(frame.index(-1), id);
+//===----------------------------------------------------------------------===//
+// Prefetches
+//===----------------------------------------------------------------------===//
+
+Place GroupProducts::getNext(Value j, const Place &current) const {
+  OpBuilder &builder = frame.builder;
+  Value distance =
+      arith::SelectOp::create(builder, frame.loc, group.isFirst,
+                              frame.index(kTileTokens), frame.index(0));
+  Value token = frame.add(tile.first, frame.add(distance, j));
+  token = frame.min(token, tile.last);
+  if (!memory.ids)
+    return attention.loader.getPlace(group.rows, token, Value());
+  Value id = attention.loader.loadId(group.rows, tile.head, token);
+  Value isToken = frame.less(frame.index(-1), id);
+  Place next = attention.loader.getPlace(group.rows, token, id);
+  auto select = [&](Value ifToken, Value otherwise) -> Value {
+    return arith::SelectOp::create(builder, frame.loc, isToken, ifToken,
+                                   otherwise);
+  };
+  return {next.batch, select(next.token, current.token),
+          select(next.page, current.page)};
+}
+
+GroupProducts::NextRows
+GroupProducts::startPrefetches(const Columns &all, int64_t from, int64_t to,
+                               ArrayRef<const HeadField *> fields) const {
+  const HeadField &first = *fields.front();
+  NextRows next{{}, first.size, first.pieces.getWidth()};
+  for (int64_t j = from; j < to; ++j) {
+    Place place = getNext(frame.add(all.first, frame.index(j)), all.places[j]);
+    for (const HeadField *field : fields) {
+      Value row =
+          getStoredRow(frame, field->cache, place, tile.head, field->size);
+      if (!row)
+        continue;
+      auto type = cast<MemRefType>(row.getType());
+      bool isAlike = next.rows.empty() || next.rows[0].getType() == type;
+      if (isAlike && type.getDimSize(1) == first.size &&
+          next.width >= countInLine(type))
+        next.rows.push_back(row);
+      else
+        prefetchLines(frame, row, frame.index(0), type.getDimSize(1));
+    }
   }
-  runIfGiven(frame, isToken, [&] {
-    Place place = attention.loader.getPlace(group.rows, token, id);
-    for (const HeadField &field : memory.keys)
-      prefetchElements(frame, field.cache, place, tile.head, field.size);
-    if (op.getValueCache())
-      prefetchElements(frame, op.getValueCache(), place, tile.head,
-                       attention.sizes.valueSize);
-  });
+  return next;
+}
+
+void GroupProducts::prefetchPiece(const NextRows &next, Value d) const {
+  int64_t count = next.rows.size();
+  int64_t parts = std::gcd(next.size / next.width, count);
+  if (count == 0)
+    return;
+  Value part = frame.div(d, next.size / parts);
+  Value first = frame.mul(frame.rem(d, frame.index(next.size / parts)), parts);
+  for (int64_t i = 0; i < count / parts; ++i) {
+    Value row = next.rows[i];
+    for (int64_t other = 1; other < parts; ++other)
+      row = arith::SelectOp::create(frame.builder, frame.loc,
+                                    frame.below(part, frame.index(other)), row,
+                                    next.rows[other * count / parts + i]);
+    prefetchLines(frame, row, first, next.width * parts);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -82,7 +124,7 @@ void GroupProducts::prefetch(Value token) const {
 
 void GroupProducts::multiplyKeys() const {
   const FloatBuilder &f = attention.f;
-  forColumns(0, prefetchedForKeys, [&](const Columns &all) {
+  forColumns([&](const Columns &all) {
     SmallVector<Value> sums = sumProducts(all);
     auto store = [&](int64_t row, Value scores) {
       vector::StoreOp::create(frame.builder, frame.loc, scores, memory.scores,
@@ -110,7 +152,12 @@ SmallVector<Value> GroupProducts::sumProducts(const Columns &all) const {
                           f.constant(f.vectorOf(lanes), 0));
   for (const HeadField &field : memory.keys) {
     const HeadPieces &pieces = field.pieces;
+    SmallVector<const HeadField *> fields = {&field};
+    if (attention.op.getValueCache() && &field == memory.keys.begin())
+      fields.push_back(&memory.values);
+    NextRows next = startPrefetches(all, 0, prefetchedForKeys, fields);
     auto addPiece = [&](Value d, MutableArrayRef<Value> carried) {
+      prefetchPiece(next, d);
       SmallVector<SmallVector<Value>> keys;
       for (const Place &place : all.places)
         keys.push_back(pieces.load(field.cache, place, tile.head, d));
@@ -129,9 +176,9 @@ SmallVector<Value> GroupProducts::sumProducts(const Columns &all) const {
         frame.builder, frame.loc, frame.index(0), frame.index(field.size),
         frame.index(pieces.getWidth()), sums,
         [&](OpBuilder &, Location, Value d, ValueRange carried) {
-          SmallVector<Value> next(carried);
-          addPiece(d, next);
-          scf::YieldOp::create(frame.builder, frame.loc, next);
+          SmallVector<Value> added(carried);
+          addPiece(d, added);
+          scf::YieldOp::create(frame.builder, frame.loc, added);
         });
     sums = llvm::to_vector_of<Value>(loop.getResults());
   }
@@ -145,8 +192,7 @@ SmallVector<Value> GroupProducts::sumProducts(const Columns &all) const {
 void GroupProducts::addValues(Value factors, Value areAllSeen) const {
   rescale(factors);
   auto add = [&](bool skipsUnseen) {
-    forColumns(prefetchedForKeys, columns,
-               [&](const Columns &all) { addColumns(all, skipsUnseen); });
+    forColumns([&](const Columns &all) { addColumns(all, skipsUnseen); });
   };
   frame.runIf(areAllSeen, [&] { add(false); }, [&] { add(true); });
 }
@@ -189,7 +235,15 @@ void GroupProducts::addColumns(const Columns &all, bool skipsUnseen) const {
                                               arith::CmpIPredicate::ne, bits,
                                               frame.i32(kUnseenProb)));
     }
+  SmallVector<const HeadField *> fields = {&memory.values};
+  // Values may be elements of keys.
+  if (!attention.op.getValueCache())
+    fields.clear();
+  for (const HeadField &field : memory.keys)
+    fields.push_back(&field);
+  NextRows next = startPrefetches(all, prefetchedForKeys, columns, fields);
   auto addPiece = [&](Value d) {
+    prefetchPiece(next, d);
     SmallVector<SmallVector<Value>> values;
     for (const Place &place : all.places)
       values.push_back(pieces.load(memory.values.cache, place, tile.head, d));

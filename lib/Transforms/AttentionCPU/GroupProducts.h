@@ -33,11 +33,27 @@ private:
     Value first;
     SmallVector<Place> places;
   };
-  /// Runs `body` with all columns that the group sees, and prefetches some
-  /// tokens of the next tile for each, so that memory is always busy.
-  void forColumns(int64_t firstPrefetched, int64_t endPrefetched,
-                  function_ref<void(const Columns &)> body) const;
-  void prefetch(Value token) const;
+  /// Runs `body` with all columns that the group sees.
+  void forColumns(function_ref<void(const Columns &)> body) const;
+
+  /// Rows of memory that are prefetched beside the pieces of a field. The field
+  /// has parts of some pieces, beside each of which as many rows are prefetched
+  /// line after line, so that memory is always busy.
+  struct NextRows {
+    SmallVector<Value> rows;
+    int64_t size, width;
+  };
+  /// Finds what is prefetched of fields of the tokens [from, to) of the columns
+  /// of the next tile, beside the pieces of the first one. Rows that are less
+  /// or more than those pieces are prefetched at once.
+  NextRows startPrefetches(const Columns &all, int64_t from, int64_t to,
+                           ArrayRef<const HeadField *> fields) const;
+  /// Prefetches what is beside the piece at `d`.
+  void prefetchPiece(const NextRows &next, Value d) const;
+  /// The place of the next tile that is prefetched for column `j`. Groups after
+  /// the first of a head, and columns without a token, get `current`, which is
+  /// in a cache of the CPU already.
+  Place getNext(Value j, const Place &current) const;
 
   SmallVector<Value> sumProducts(const Columns &all) const;
   void rescale(Value factors) const;

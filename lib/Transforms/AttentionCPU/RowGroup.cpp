@@ -24,8 +24,9 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Bytes of a token that are read one after the other, where it has as many.
-constexpr int64_t kTokenBytes = 1 << 10;
+/// Bytes of a token that are read one after the other, where it has as many: a
+/// row of DRAM, or less to have work for other threads.
+constexpr int64_t kTokenBytes = 1 << 12, kSharedTokenBytes = 1 << 10;
 
 int64_t kvcache::getGroupSize(const HostAttention &attention) {
   return std::gcd(attention.sizes.group, kFewRows);
@@ -35,15 +36,17 @@ int64_t kvcache::getGroupSize(const HostAttention &attention) {
 // FewRowsMemory
 //===----------------------------------------------------------------------===//
 
-/// The heads whose elements of a token have `kTokenBytes`, or all.
+/// The heads whose elements of a token have these bytes, or all.
 static int64_t countHeads(const HostAttention &attention) {
   AttentionOp op = attention.op;
   auto cache = cast<CacheTypeInterface>(op.getKeyCache().getType());
   int64_t bits =
       attention.sizes.keySize * cache.getElementType().getIntOrFloatBitWidth();
+  int64_t bytes =
+      attention.frame.target.threads == 1 ? kTokenBytes : kSharedTokenBytes;
   return getDivisorUpTo(
       attention.sizes.heads,
-      std::max<int64_t>(llvm::divideCeil(8 * kTokenBytes, bits), 1));
+      std::max<int64_t>(llvm::divideCeil(8 * bytes, bits), 1));
 }
 
 static SmallVector<HeadField, 2> getKeyFields(const HostAttention &attention) {

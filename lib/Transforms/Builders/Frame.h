@@ -35,6 +35,8 @@ struct Target {
   int64_t sharedBytes = 0;
   /// Bits of a CPU's vector registers.
   int64_t vectorBits = 0;
+  /// Threads of a CPU that share loops.
+  int64_t threads = 1;
   /// The widest matrix instructions of a CPU.
   HostMma mma = HostMma::FMA;
 

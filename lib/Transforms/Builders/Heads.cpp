@@ -233,26 +233,34 @@ Value kvcache::loadUnscaled(const Frame &frame, Value cache, const Place &place,
                               elements, one, /*tensor_scale=*/Value());
 }
 
-void kvcache::prefetchElements(const Frame &frame, Value cache,
-                               const Place &place, Value head, int64_t count) {
+Value kvcache::getStoredRow(const Frame &frame, Value cache, const Place &place,
+                            Value head, int64_t count) {
   CacheTypeInterface type = getCacheType(cache);
   if (!type.hasRowsOfTokens())
-    return;
+    return {};
   OpBuilder &builder = frame.builder;
-  Type stored = type.getStorageType();
   int64_t columns = count / type.getLanesPerStored();
   auto layout = StridedLayoutAttr::get(
       builder.getContext(), ShapedType::kDynamic, {type.getTokenStride(), 1});
-  Value tile = BlockTileOp::create(
-      builder, frame.loc, MemRefType::get({1, columns}, stored, layout), cache,
+  return BlockTileOp::create(
+      builder, frame.loc,
+      MemRefType::get({1, columns}, type.getStorageType(), layout), cache,
       place.batch, head, place.token, frame.index(0), place.page);
-  int64_t line = kLineBytes * 8 / stored.getIntOrFloatBitWidth();
+}
+
+int64_t kvcache::countInLine(MemRefType row) {
+  return kLineBytes * 8 / row.getElementTypeBitWidth();
+}
+
+void kvcache::prefetchLines(const Frame &frame, Value row, Value d,
+                            int64_t count) {
+  int64_t line = countInLine(cast<MemRefType>(row.getType()));
   // Into the second cache: tiles of other heads fill the first one until then.
-  for (int64_t column = 0; column < columns; column += line)
-    memref::PrefetchOp::create(builder, frame.loc, tile,
-                               ValueRange{frame.index(0), frame.index(column)},
-                               /*isWrite=*/false, /*localityHint=*/2,
-                               /*isDataCache=*/true);
+  for (int64_t column = 0; column < count; column += line)
+    memref::PrefetchOp::create(
+        frame.builder, frame.loc, row,
+        ValueRange{frame.index(0), frame.add(d, frame.index(column))},
+        /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
 }
 
 Split kvcache::splitForStore(const Frame &frame, CacheTypeInterface cache,

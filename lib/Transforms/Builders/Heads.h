@@ -90,10 +90,14 @@ Value loadUnscaled(const Frame &frame, Value cache, const Place &place,
                    Value head, Value d, int64_t count, Type lane,
                    bool nontemporal = false);
 
-/// Prefetches the first `count` elements of a head on a CPU, if those of a
-/// token lie beside each other.
-void prefetchElements(const Frame &frame, Value cache, const Place &place,
-                      Value head, int64_t count);
+/// The first `count` elements of a head in memory, [1, stored elements], for
+/// prefetches on a CPU. Null unless those of a token lie beside each other.
+Value getStoredRow(const Frame &frame, Value cache, const Place &place,
+                   Value head, int64_t count);
+/// Prefetches the lines of `count` stored elements of such a row from `d` on.
+void prefetchLines(const Frame &frame, Value row, Value d, int64_t count);
+/// The stored elements of a line.
+int64_t countInLine(MemRefType row);
 
 class ScaleRow;
 

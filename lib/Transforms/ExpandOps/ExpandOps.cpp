@@ -65,6 +65,7 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
       return signalPassFailure();
     target = *known;
     target->vectorBits = vectorBits;
+    target->threads = threads;
     target->mma = mma;
     if (!forGPU && failed(joinAllSplits()))
       return signalPassFailure();

@@ -23,17 +23,19 @@ class Level:
         vector_bits: The bits of vector registers that loops use.
         has_fma: Whether there are fused multiply-adds.
         mma: The matrix instructions, as ``kvcache-expand-ops`` names them.
+        threads: The most threads of a loop.
     """
 
     name: str
     vector_bits: int
     has_fma: bool
     mma: str = "fma"
+    threads: int = 1
 
     @property
     def expansion(self) -> str:
         """The options of ``kvcache-expand-ops``."""
-        return f"vector-bits={self.vector_bits} mma={self.mma}"
+        return f"vector-bits={self.vector_bits} mma={self.mma} threads={self.threads}"
 
     @property
     def options(self) -> str:

@@ -69,10 +69,10 @@ def parse_threads(threads: int | None) -> int:
     return int(threads)
 
 
-def choose_host_level(opt_level: int) -> processors.Level:
+def choose_host_level(opt_level: int, threads: int = 1) -> processors.Level:
     """Returns a level with what this processor and this process have."""
     features = processors.find_features()
-    level = processors.make_host_level(features)
+    level = replace(processors.make_host_level(features), threads=threads)
     if level.vector_bits == 512:
         level = replace(level, mma=matrix.choose_mma(features, opt_level))
     return level

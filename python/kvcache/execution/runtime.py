@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
@@ -133,17 +134,21 @@ def jit(
     folder = toolchain.find_toolkit(toolkit) if device == "cuda" else ""
     contents, name = _native.read_source(source, filename)
     options = {
-        "": f"tvm-ffi=1 threads={threads}",
+        "": "tvm-ffi=1",
         "emulator": f"chip={chip} sanitize={int(sanitize)} meter={int(meter)} tvm-ffi=1",
         "cuda": f"chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
         f"capturable={int(capturable)}{toolchain.describe_toolkit(folder)}",
     }[device]
     describe = functools.partial(describe_passes, device, bounds_checks, chip)
     levels = [] if device else processors.find_levels()
-    passes = describe(options, None if device else choose_host_level(opt_level))
+    host = None if device else choose_host_level(opt_level, threads)
+    passes = describe(options, host)
     file = tuning_files.take(tuning)
     passes = tuning_files.add_tuning(passes, chip, file)
-    bodies = [Body(level.name, describe(options, level)) for level in levels]
+    bodies = [
+        Body(level.name, describe(options, dataclasses.replace(level, threads=threads)))
+        for level in levels
+    ]
     needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
     library = LibrarySource(
         contents, name, tuple(bodies or [Body("", passes)]), opt_level, needed
