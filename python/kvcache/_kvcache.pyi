@@ -68,19 +68,29 @@ def host() -> tuple[str, str, str]:
     Raises ``ValueError`` if ``KVCACHE_CPU`` names no level.
     """
 
-def cpu_levels() -> list[tuple[str, int, bool]]:
-    """Returns the levels of processors, from the lowest on: name, bits of vectors, and
-    whether there are fused multiply-adds. An architecture may have none."""
+def cpu_levels() -> list[tuple[str, int, bool, str]]:
+    """Returns the levels of processors, from the lowest on: name, bits of vectors,
+    whether there are fused multiply-adds, and matrix instructions.
+
+    An architecture may have none.
+    """
 
 def cpu_level() -> str:
-    """Returns the highest level of this processor; empty if there are no levels."""
+    """Returns the level of this processor that libraries prefer; empty if there are no
+    levels."""
 
 def compile_object(
-    source: bytes, filename: str, passes: str, opt_level: int, level: str
+    source: bytes,
+    filename: str,
+    passes: str,
+    opt_level: int,
+    level: str,
+    optional: bool,
 ) -> tuple[tuple[bytes, list[str]] | None, list[RawDiagnostic]]:
     """Returns an object file for a shared library, or None on errors.
 
-    With a level, it has the bodies of wrappers of these names.
+    With a level, it has the bodies of wrappers of these names. If it is optional, and
+    no function has the level's matrix instructions, it is empty.
     """
 
 def compile_selectors(wrappers: list[str], levels: list[str]) -> bytes:

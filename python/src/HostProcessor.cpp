@@ -21,11 +21,25 @@ using namespace mlir::kvcache::python;
 
 ArrayRef<CPULevel> kvcache::python::getCPULevels() {
   static const std::vector<CPULevel> levels = {
-#define KVCACHE_CPU_LEVEL(name, vectorBits, hasFMA, isSupported)               \
-  {name, vectorBits, hasFMA},
+#define KVCACHE_CPU_LEVEL(name, cpu, features, vectorBits, hasFMA, mma,        \
+                          isSupported, isFast)                                 \
+  {name, cpu, features, vectorBits, hasFMA, mma},
 #include "kvcache/Runtime/CPULevels.def"
   };
   return levels;
+}
+
+const CPULevel *kvcache::python::findCPULevel(StringRef name) {
+  const CPULevel *found =
+      llvm::find_if(getCPULevels(),
+                    [&](const CPULevel &level) { return level.name == name; });
+  return found == getCPULevels().end() ? nullptr : found;
+}
+
+llvm::SmallVector<StringRef> CPULevel::splitFeatures() const {
+  llvm::SmallVector<StringRef> split;
+  features.split(split, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  return split;
 }
 
 std::string HostProcessor::joinFeatures() const {
@@ -37,9 +51,10 @@ std::string HostProcessor::joinFeatures() const {
 }
 
 /// The features of a level, with those that they imply.
-static llvm::StringMap<bool> getLevelFeatures(StringRef level) {
+static llvm::StringMap<bool> getLevelFeatures(const CPULevel &level) {
   llvm::SmallVector<StringRef> features;
-  llvm::X86::getFeaturesForCPU(level, features);
+  llvm::X86::getFeaturesForCPU(level.cpu, features);
+  llvm::append_range(features, level.splitFeatures());
   // The list leaves out what all 64-bit code has.
   features.append({"64bit", "sse2"});
   llvm::StringMap<bool> all;
@@ -51,11 +66,11 @@ static llvm::StringMap<bool> getLevelFeatures(StringRef level) {
 }
 
 /// Turns off the features that a level does not have.
-static void limitFeatures(HostProcessor &host, StringRef level) {
+static void limitFeatures(HostProcessor &host, const CPULevel &level) {
   llvm::StringMap<bool> allowed = getLevelFeatures(level);
   for (auto &[feature, isUsed] : host.features)
     isUsed = isUsed && allowed.lookup(feature);
-  host.name = level.str();
+  host.name = level.cpu.str();
 }
 
 llvm::Expected<HostProcessor> kvcache::python::detectHostProcessor() {
@@ -66,12 +81,13 @@ llvm::Expected<HostProcessor> kvcache::python::detectHostProcessor() {
   const char *limit = std::getenv("KVCACHE_CPU");
   if (!limit || !*limit || getCPULevels().empty())
     return host;
+  if (const CPULevel *level = findCPULevel(limit)) {
+    limitFeatures(host, *level);
+    return host;
+  }
   auto names = llvm::map_range(
       getCPULevels(), [](const CPULevel &level) { return level.name; });
-  if (!llvm::is_contained(names, limit))
-    return llvm::createStringError("expects KVCACHE_CPU to be one of " +
-                                   llvm::join(names, ", ") + ", got '" + limit +
-                                   "'");
-  limitFeatures(host, limit);
-  return host;
+  return llvm::createStringError("expects KVCACHE_CPU to be one of " +
+                                 llvm::join(names, ", ") + ", got '" + limit +
+                                 "'");
 }

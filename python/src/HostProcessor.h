@@ -10,6 +10,7 @@
 #define KVCACHE_PYTHON_HOSTPROCESSOR_H
 
 #include "mlir/Support/LLVM.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -22,12 +23,21 @@ namespace mlir::kvcache::python {
 /// A level of processors: a row of CPULevels.def.
 struct CPULevel {
   StringRef name;
+  /// LLVM's name of the processor, and features besides, separated by commas.
+  StringRef cpu, features;
   unsigned vectorBits;
   bool hasFMA;
+  /// The matrix instructions of loops: "fma" if none.
+  StringRef mma;
+
+  llvm::SmallVector<StringRef> splitFeatures() const;
 };
 
 /// The levels of this architecture, from the lowest on.
 ArrayRef<CPULevel> getCPULevels();
+
+/// Returns the level of this name; null if there is none.
+const CPULevel *findCPULevel(StringRef name);
 
 /// The processor of this process.
 struct HostProcessor {

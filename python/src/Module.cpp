@@ -105,23 +105,24 @@ static nb::tuple pyHost() {
 }
 
 /// Lists the levels of this architecture's processors as tuples of name, bits
-/// of vectors, and whether there are fused multiply-adds.
+/// of vectors, whether there are fused multiply-adds, and matrix instructions.
 static nb::list pyCPULevels() {
   nb::list levels;
-  for (const auto &[name, vectorBits, hasFMA] : getCPULevels())
-    levels.append(nb::make_tuple(toStr(name), vectorBits, hasFMA));
+  for (const CPULevel &level : getCPULevels())
+    levels.append(nb::make_tuple(toStr(level.name), level.vectorBits,
+                                 level.hasFMA, toStr(level.mma)));
   return levels;
 }
 
 static nb::tuple pyCompileObject(nb::bytes source, const std::string &filename,
                                  const std::string &passes, unsigned optLevel,
-                                 const std::string &level) {
+                                 const std::string &level, bool isOptional) {
   std::string contents = toString(source);
+  ObjectOptions options{passes, optLevel, level, isOptional};
   ObjectResult result;
   {
     ReleasedGIL released;
-    result =
-        compileObject(std::move(contents), filename, passes, optLevel, level);
+    result = compileObject(std::move(contents), filename, std::move(options));
   }
   nb::object object = nb::none();
   if (result.object)
@@ -245,7 +246,7 @@ NB_MODULE(_kvcache, module) {
   module.def("host", &pyHost);
   module.def("compile_object", &pyCompileObject, nb::arg("source"),
              nb::arg("filename"), nb::arg("passes"), nb::arg("opt_level"),
-             nb::arg("level"));
+             nb::arg("level"), nb::arg("optional"));
   module.def("compile_selectors", &pyCompileSelectors, nb::arg("wrappers"),
              nb::arg("levels"));
   module.def("cpu_levels", &pyCPULevels);

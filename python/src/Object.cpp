@@ -9,9 +9,11 @@
 #include "Object.h"
 #include "BodySelection.h"
 #include "FastSelection.h"
+#include "HostProcessor.h"
 #include "JIT.h"
 #include "LargeBlocks.h"
 #include "kvcache/Compile/Guard.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
@@ -29,7 +31,11 @@ kvcache::python::createPortableMachine(StringRef level, unsigned optLevel) {
   initializeNativeTarget();
   llvm::Triple triple(llvm::sys::getProcessTriple());
   llvm::orc::JITTargetMachineBuilder builder(triple);
-  builder.setCPU(level.str());
+  if (const CPULevel *found = findCPULevel(level)) {
+    builder.setCPU(found->cpu.str());
+    for (StringRef feature : found->splitFeatures())
+      builder.getFeatures().AddFeature(feature);
+  }
   builder.setRelocationModel(llvm::Reloc::PIC_);
   builder.setCodeGenOptLevel(llvm::CodeGenOpt::getLevel(optLevel).value_or(
       llvm::CodeGenOptLevel::Default));
@@ -81,16 +87,31 @@ kvcache::python::emitObject(llvm::Module &module,
   return std::string(object.begin(), object.end());
 }
 
+/// Whether a module in the LLVM dialect has instructions that only x86 has.
+static bool hasMatrixInstructions(ModuleOp module) {
+  auto findFirst = [](LLVM::CallIntrinsicOp op) {
+    return op.getIntrin().starts_with("llvm.x86.") ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+  };
+  return module.walk(findFirst).wasInterrupted();
+}
+
 /// Compiles a module in the LLVM dialect.
-static llvm::Error compileModule(ModuleOp module, unsigned optLevel,
-                                 StringRef level, ObjectResult &result) {
-  auto machine = createPortableMachine(level, optLevel);
+static llvm::Error compileModule(ModuleOp module, const ObjectOptions &options,
+                                 ObjectResult &result) {
+  const CPULevel *level = findCPULevel(options.level);
+  if (options.isOptional && level && level->mma != "fma" &&
+      !hasMatrixInstructions(module)) {
+    result.object.emplace();
+    return llvm::Error::success();
+  }
+  auto machine = createPortableMachine(options.level, options.optLevel);
   if (!machine)
     return machine.takeError();
-  auto object =
-      createObject(module, **machine, optLevel, [&](llvm::Module &translated) {
-        if (!level.empty())
-          result.wrappers = makeBodies(translated, level);
+  auto object = createObject(
+      module, **machine, options.optLevel, [&](llvm::Module &translated) {
+        if (level)
+          result.wrappers = makeBodies(translated, options.level);
       });
   if (!object)
     return object.takeError();
@@ -100,15 +121,13 @@ static llvm::Error compileModule(ModuleOp module, unsigned optLevel,
 
 ObjectResult kvcache::python::compileObject(std::string contents,
                                             std::string filename,
-                                            std::string passes,
-                                            unsigned optLevel,
-                                            std::string level) {
+                                            ObjectOptions options) {
   return runGuarded<ObjectResult>([=] {
     Source source(contents, filename);
     ObjectResult result;
-    if (source.getModule() && succeeded(source.run(passes)))
+    if (source.getModule() && succeeded(source.run(options.passes)))
       if (llvm::Error error =
-              compileModule(source.getModule(), optLevel, level, result))
+              compileModule(source.getModule(), options, result))
         source.getDiagnostics().addError(toString(std::move(error)));
     result.diagnostics = source.getDiagnostics().take();
     return result;

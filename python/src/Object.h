@@ -23,20 +23,30 @@ namespace mlir::kvcache::python {
 /// The prefix of the names of TVM-FFI wrappers.
 inline constexpr StringLiteral kTVMFFIPrefix("__tvm_ffi_");
 
+struct ObjectOptions {
+  /// They must leave the LLVM dialect and TVM-FFI wrappers.
+  std::string passes;
+  unsigned optLevel;
+  /// The level of processors that run the code; empty for every machine of this
+  /// architecture.
+  std::string level;
+  /// Whether code without the matrix instructions of the level is left out.
+  bool isOptional;
+};
+
 /// An object file for a shared library, or none on errors.
 struct ObjectResult {
+  /// Empty if it is left out.
   std::optional<std::string> object;
   /// The names of the TVM-FFI wrappers, whose bodies the object has.
   std::vector<std::string> wrappers;
   std::vector<DiagnosticRecord> diagnostics;
 };
 
-/// Compiles a module for every machine of this architecture, or the bodies of
-/// its functions for those of a level. The passes must leave the LLVM dialect
-/// and TVM-FFI wrappers; other functions are hidden.
+/// Compiles a module, or the bodies of its functions for a level. Functions
+/// other than TVM-FFI wrappers are hidden.
 ObjectResult compileObject(std::string source, std::string filename,
-                           std::string passes, unsigned optLevel,
-                           std::string level);
+                           ObjectOptions options);
 
 /// An object file of a module in the LLVM dialect. Of its functions only
 /// TVM-FFI wrappers are visible to others. `prepare` changes the translated

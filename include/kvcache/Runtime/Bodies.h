@@ -29,15 +29,16 @@ typedef struct KVCacheBody {
   int32_t (*call)(void *self, const void *args, int32_t numArgs, void *result);
 } KVCacheBody;
 
-/// Returns the first body whose level the processor and its operating system
-/// support. The environment variable KVCACHE_CPU names the highest level that
-/// is used; it is read once. Returns null after an error was set as by
-/// kvcacheCallTVMFFI: ValueError for a variable that names no level,
-/// kvcache.TargetError if no level is supported.
+/// Returns the body of the highest level that the processor and its operating
+/// system support, except one that is slow here. A level with tiles asks for
+/// their permission, as kvcacheRequestTiles does. The environment variable
+/// KVCACHE_CPU names the highest level that is used; it is read once. Returns
+/// null after an error was set as by kvcacheCallTVMFFI: ValueError for a
+/// variable that names no level, kvcache.TargetError if no level is supported.
 __attribute__((visibility("default"))) const KVCacheBody *
 kvcacheSelectBody(const KVCacheBody *bodies, int32_t count);
 
-/// Returns the name of the highest level that kvcacheSelectBody accepts here.
+/// Returns the name of the level whose body kvcacheSelectBody prefers here.
 /// Null if KVCACHE_CPU names no level, and on an architecture without levels.
 __attribute__((visibility("default"))) const char *kvcacheGetCPULevel(void);
 

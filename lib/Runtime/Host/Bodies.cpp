@@ -8,9 +8,11 @@
 
 #include "kvcache/Runtime/Bodies.h"
 #include "Call.h"
+#include "kvcache/Runtime/Host.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -18,41 +20,48 @@ using namespace mlir::kvcache;
 using namespace mlir::kvcache::runtime;
 
 namespace {
+/// A row of CPULevels.def. Only a level that is about to be used asks for its
+/// permissions.
 struct Level {
-  std::string name;
-  bool isSupported;
+  const char *name;
+  bool (*isSupported)();
+  bool (*isFast)();
 };
 
-/// The names of the levels that bodies may have here, from the lowest on.
+/// The levels that bodies may have, if this processor supports them.
 struct Levels {
-  std::vector<std::string> usable;
+  /// The level to use last comes first.
+  std::vector<Level> allowed;
   /// The error of a variable that names no level.
   std::string error;
 };
 } // namespace
 
-static std::vector<Level> detectLevels() {
+static std::vector<Level> getAllLevels() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
 #endif
   return {
-#define KVCACHE_CPU_LEVEL(name, vectorBits, hasFMA, isSupported)               \
-  {name, static_cast<bool>(isSupported)},
+#define KVCACHE_CPU_LEVEL(name, cpu, features, vectorBits, hasFMA, mma,        \
+                          isSupported, isFast)                                 \
+  {name, []() -> bool { return isSupported; }, []() -> bool { return isFast; }},
 #include "kvcache/Runtime/CPULevels.def"
   };
 }
 
-/// Finds the levels up to the one that KVCACHE_CPU names.
+/// Finds the levels up to the one that KVCACHE_CPU names. A slow one comes
+/// before the lower one, unless the variable names it.
 static Levels findLevels() {
   const char *limit = std::getenv("KVCACHE_CPU");
   bool isLimited = limit && *limit;
   Levels levels;
   std::string known;
-  for (const auto &[name, isSupported] : detectLevels()) {
-    known += (known.empty() ? "" : ", ") + name;
-    if (isSupported)
-      levels.usable.push_back(name);
-    if (isLimited && name == limit)
+  for (const Level &level : getAllLevels()) {
+    known += (known.empty() ? "" : ", ") + std::string(level.name);
+    bool isLimit = isLimited && std::string(level.name) == limit;
+    bool isSlow = !isLimit && !level.isFast();
+    levels.allowed.insert(std::prev(levels.allowed.end(), isSlow), level);
+    if (isLimit)
       return levels;
   }
   if (isLimited)
@@ -66,6 +75,16 @@ static const Levels &getLevels() {
   return levels;
 }
 
+/// Returns the body for a level; null if there is none.
+static const KVCacheBody *findBody(const KVCacheBody *bodies, int32_t count,
+                                   const Level &level) {
+  const KVCacheBody *end = bodies + count;
+  const KVCacheBody *found = std::find_if(bodies, end, [&](const auto &body) {
+    return std::string(body.level) == level.name;
+  });
+  return found == end ? nullptr : found;
+}
+
 extern "C" const KVCacheBody *kvcacheSelectBody(const KVCacheBody *bodies,
                                                 int32_t count) {
   const Levels &levels = getLevels();
@@ -73,21 +92,26 @@ extern "C" const KVCacheBody *kvcacheSelectBody(const KVCacheBody *bodies,
     raise("ValueError", levels.error);
     return nullptr;
   }
-  const KVCacheBody *end = bodies + count;
-  const KVCacheBody *found = std::find_if(bodies, end, [&](const auto &body) {
-    return std::count(levels.usable.begin(), levels.usable.end(), body.level);
-  });
-  if (found != end)
-    return found;
+  for (size_t i = levels.allowed.size(); i-- > 0;) {
+    const Level &level = levels.allowed[i];
+    const KVCacheBody *body = findBody(bodies, count, level);
+    if (body && level.isSupported())
+      return body;
+  }
+  const char *found = kvcacheGetCPULevel();
   raise("kvcache.TargetError",
         std::string("expects a processor with the features of ") +
             bodies[count - 1].level + ", got one with those of " +
-            (levels.usable.empty() ? "no level" : levels.usable.back()));
+            (found ? found : "no level"));
   return nullptr;
 }
 
 extern "C" const char *kvcacheGetCPULevel(void) {
   const Levels &levels = getLevels();
-  bool isFound = levels.error.empty() && !levels.usable.empty();
-  return isFound ? levels.usable.back().c_str() : nullptr;
+  if (!levels.error.empty())
+    return nullptr;
+  auto found =
+      std::find_if(levels.allowed.rbegin(), levels.allowed.rend(),
+                   [](const Level &level) { return level.isSupported(); });
+  return found == levels.allowed.rend() ? nullptr : found->name;
 }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -53,31 +54,43 @@ class LibrarySource:
     def save(self, path: _native.Path, levels: Sequence[str] = ("",)) -> None:
         """Writes the library with the bodies for these levels.
 
+        Of several levels, those whose matrix instructions no function has are left out.
         Raises ``CompileError``, and ``ToolchainError`` if there is no C compiler to
         link with, or it fails.
         """
         check_path(path=path)
         bodies = [body for body in self.bodies if body.level in levels]
+        compile_ = functools.partial(self._compile, is_optional=len(bodies) > 1)
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-            compiled = list(threads.map(self._compile, bodies))
+            compiled = list(threads.map(compile_, bodies))
         # Diagnostics are those of the first error, or warnings, which are all equal.
         failed = [result for result in compiled if result[0] is None]
         _, diagnostics = (failed or compiled)[0]
         _native.report(diagnostics, not failed, stacklevel=3)
-        objects = [found for (found, _), _ in compiled]
+        objects = {
+            body.level: contents
+            for body, ((contents, _), _) in zip(bodies, compiled, strict=True)
+            if contents
+        }
+        files = list(objects.values())
         if bodies[0].level:
             (_, wrappers), _ = compiled[0]
-            names = [body.level for body in bodies]
-            objects.append(_native.extension().compile_selectors(wrappers, names))
+            selectors = _native.extension().compile_selectors(wrappers, list(objects))
+            files.append(selectors)
         _link(
-            objects,
+            files,
             [_native.find_library(name) for name in self.libraries],
             Path(os.fsdecode(path)),
         )
 
-    def _compile(self, body: Body) -> Any:
+    def _compile(self, body: Body, is_optional: bool = False) -> Any:
         return _native.extension().compile_object(
-            self.contents, self.name, body.passes, self.opt_level, body.level
+            self.contents,
+            self.name,
+            body.passes,
+            self.opt_level,
+            body.level,
+            is_optional,
         )
 
 

@@ -19,7 +19,7 @@ class Level:
     """A kind of processors that run the same code.
 
     Attributes:
-        name: A level of x86-64; empty for all processors of another architecture.
+        name: A level of CPULevels.def; empty for all processors of an architecture.
         vector_bits: The bits of vector registers that loops use.
         has_fma: Whether there are fused multiply-adds.
         mma: The matrix instructions, as ``kvcache-expand-ops`` names them.
@@ -71,7 +71,7 @@ def choose_levels(cpu: str | None) -> tuple[Level, ...]:
     """Returns the levels of a library's bodies, from the lowest on.
 
     Args:
-        cpu: A level, ``"native"`` for the highest level of this processor, or None for
+        cpu: A level, ``"native"`` for the fastest level of this processor, or None for
             all levels.
 
     Raises:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .. import _native
-from ..compilation.processors import WIDEST
+from ..compilation.processors import WIDEST, Level
 
 _TILES = {"amx-tile", "amx-bf16"}
 
@@ -19,7 +21,17 @@ def choose_mma(features: set[str], opt_level: int) -> str:
     if not features >= WIDEST:
         return "fma"
     if features >= _TILES and _native.extension().request_tiles():
-        return "amx" if opt_level else "fma"
+        return _limit_mma("amx", opt_level)
     # Where dot products have half the rate of multiply-adds, there is AVX512-FP16.
     has_fast_dot = "avx512bf16" in features and "avx512fp16" not in features
     return "dot" if has_fast_dot else "fma"
+
+
+def limit_level(level: Level, opt_level: int, threads: int) -> Level:
+    """Returns the level with threads, and with matrix instructions that LLVM supports at
+    this optimization level."""
+    return replace(level, mma=_limit_mma(level.mma, opt_level), threads=threads)
+
+
+def _limit_mma(mma: str, opt_level: int) -> str:
+    return "fma" if mma == "amx" and not opt_level else mma

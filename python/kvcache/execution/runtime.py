@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import json
@@ -23,6 +22,7 @@ from ..devices.placement import aligned_arrays
 from ..errors import CheckError
 from .arrays import Result, Value
 from .entries import Entry, register_errors
+from .matrix import limit_level
 from .options import (
     check_only,
     choose_host_level,
@@ -146,7 +146,7 @@ def jit(
     file = tuning_files.take(tuning)
     passes = tuning_files.add_tuning(passes, chip, file)
     bodies = [
-        Body(level.name, describe(options, dataclasses.replace(level, threads=threads)))
+        Body(level.name, describe(options, limit_level(level, opt_level, threads)))
         for level in levels
     ]
     needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
@@ -272,8 +272,10 @@ class JitModule:
 
         It works on all machines of this architecture. On x86-64, it has a body of each
         function for ``"x86-64"``, ``"x86-64-v3"`` (AVX2) and ``"x86-64-v4"`` (AVX-512).
-        The first call chooses the highest one that the processor and the operating
-        system support, up to the level in the environment variable ``KVCACHE_CPU``.
+        Attention also has ``"x86-64-v4-bf16"`` and ``"x86-64-v4-amx"``, by matrix
+        instructions that round probabilities to bf16. The first call chooses the
+        fastest one that the processor and the operating system support, up to the
+        level in the environment variable ``KVCACHE_CPU``.
 
         ``tvm_ffi.load_module(path).name`` is the function ``name``. In this process, it
         raises the exceptions of this package. It needs ``libkvcache_runtime.so``, in its
@@ -281,7 +283,7 @@ class JitModule:
 
         Args:
             path: The file to write.
-            cpu: The only level to compile for, or ``"native"`` for the highest one of
+            cpu: The only level to compile for, or ``"native"`` for the fastest one of
                 this processor. On a lower processor, a call raises ``TargetError``.
                 Only for ``"cpu"``.
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -20,15 +21,21 @@ pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="other architectures have one body"
 )
 
-LEVELS = ["x86-64", "x86-64-v3", "x86-64-v4"]
-USABLE = [level for level in LEVELS if level <= _native.extension().cpu_level()]
-
 # The extensions of GNU's assembler that a level adds.
 ADDED = {
     "x86-64": "",
     "x86-64-v3": "+sse4.2+popcnt+avx2+bmi+bmi2+f16c+fma+lzcnt+movbe",
     "x86-64-v4": "+avx512f+avx512bw+avx512cd+avx512dq+avx512vl",
+    "x86-64-v4-bf16": "+avx512_bf16",
+    "x86-64-v4-amx": "+amx_tile+amx_bf16",
 }
+LEVELS = list(ADDED)
+# Levels without matrix instructions, whose bodies have the same bits.
+VECTORS = LEVELS[:3]
+USABLE = LEVELS[: LEVELS.index(_native.extension().cpu_level()) + 1]
+FEATURES = set(_native.extension().host()[2].split("+"))
+if "avx512bf16" not in FEATURES:
+    USABLE = [level for level in USABLE if level != "x86-64-v4-bf16"]
 
 SOURCE = """
 func.func @fma(%a: memref<?xf32>, %b: memref<?xf32>, %c: memref<?xf32>, %out: memref<?xf32>) {
@@ -140,10 +147,15 @@ def test_multiply_adds_have_one_rounding_in_each_body(library, level, tmp_path):
 
 
 @functools.cache
+def compile_attention(opt_level=2):
+    params = kvcache.KVCacheParams("bf16", 2, 64, page_size=4, total_num_layers=1)
+    return kvcache.jit(kvcache.ops.attention(params, 8).source, opt_level=opt_level)
+
+
+@functools.cache
 def disassemble_bodies():
     """The instructions of attention for each level, as the assembler reads them."""
-    params = kvcache.KVCacheParams("bf16", 2, 64, page_size=4, total_num_layers=1)
-    program = kvcache.ops.attention(params, 8).program
+    program = compile_attention()
     text = {}
     for body in program._library.bodies:
         (contents, _), _ = program._library._compile(body)
@@ -156,7 +168,7 @@ def disassemble_bodies():
 
 def find_unsupported(text, level):
     """The instructions that GNU's assembler refuses for the features of a level; LLVM's accepts all."""
-    extensions = "".join(ADDED[each] for each in LEVELS if each <= level)
+    extensions = "".join(ADDED[each] for each in LEVELS[: LEVELS.index(level) + 1])
     command = ["as", f"-march=generic64{extensions}", "-o", os.devnull, "-"]
     done = subprocess.run(command, input=f"{text}\n", text=True, capture_output=True, check=False)
     return re.findall(r"Error: .*", done.stderr)
@@ -169,7 +181,7 @@ def test_a_body_has_instructions_of_its_level_only(level):
     found = {other: find_unsupported(text, other) for other in LEVELS}
     assert found[level] == []
     for lower in LEVELS[: LEVELS.index(level)]:
-        assert len(found[lower]) > 100
+        assert len(found[lower]) > (100 if level in VECTORS else 10)
 
 
 def test_a_baseline_body_calls_no_fused_multiply_add():
@@ -211,11 +223,14 @@ def test_a_library_has_the_chosen_bodies(caller, tmp_path):
     path = tmp_path / "functions.so"
     program = kvcache.jit(SOURCE)
 
-    def find_bodies():
-        return set(re.findall(rb"__tvm_ffi_fma\.(x86-64[-v0-9]*)\0", path.read_bytes()))
+    def find_bodies(name="fma"):
+        pattern = rf"__tvm_ffi_{name}\.(x86-64[-v0-9a-z]*)\0"
+        return set(re.findall(pattern.encode(), path.read_bytes()))
 
     program.save_library(path)
-    assert find_bodies() == {level.encode() for level in LEVELS}
+    assert find_bodies() == {level.encode() for level in VECTORS}
+    compile_attention().save_library(path)
+    assert find_bodies("attention") == {level.encode() for level in LEVELS}
     program.save_library(path, cpu="native")
     assert find_bodies() == {USABLE[-1].encode()}
     program.save_library(path, cpu="x86-64")
@@ -289,14 +304,17 @@ def test_an_image_is_of_the_features_that_made_it(tmp_path):
     assert [count for count, *_ in again] == ["0"] * len(USABLE)
     assert len({result for _, result, *_ in first + again}) == 1
     for level, (_, _, processor, features) in zip(USABLE, first, strict=True):
-        assert processor == level
+        assert level.startswith(processor)
         assert ("fma" in features.split("+")) == (level != "x86-64")
-        assert ("avx512f" in features.split("+")) == (level == "x86-64-v4")
+        assert ("avx512f" in features.split("+")) == (level not in VECTORS[:2])
+        assert ("avx512bf16" in features.split("+")) == (level not in VECTORS)
 
 
 ATTENTION = """
+import sys
 import ml_dtypes
 import numpy as np
+import tvm_ffi
 import kvcache
 params = kvcache.KVCacheParams("bf16", 2, 64, page_size=4, total_num_layers=1)
 attention = kvcache.ops.attention(params, 8)
@@ -310,18 +328,64 @@ manager.grow("few", np.arange(1))
 manager.grow("many", np.arange(200))
 q = random.standard_normal((201, 8, 64)).astype(ml_dtypes.bfloat16)
 out = np.empty_like(q)
+
+class Saved:
+    def __init__(self, program):
+        self.program, self.signature = program, program.signature
+        self.library = tvm_ffi.load_module(sys.argv[2])
+    def native(self, name):
+        return None
+    def call(self, name, *arguments):
+        getattr(self.library, name)(*self.signature(name).adapt(arguments))
+
+if sys.argv[2]:
+    attention.program = Saved(attention.program)
 attention(manager.inputs(["few", "many"]), 0, q, out=out, scale=0.125)
-assert np.isfinite(out.astype(np.float32)).all()
-print(hash(out.tobytes()))
+np.save(sys.argv[1], out.view(np.int16))
 """
 
 
-def test_attention_has_the_same_bits_in_each_body():
-    """Compiles for each level as a body is compiled: a decode step and a prompt."""
-    results = set()
-    for level in USABLE:
-        environment = os.environ | {"KVCACHE_CPU": level, "PYTHONHASHSEED": "0"}
-        command = [sys.executable, "-c", ATTENTION]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        results.add(done.stdout)
-    assert len(results) == 1
+@functools.cache
+def attend_at(level, library=""):
+    """The bits of attention of a decode step and a prompt: with the code of the JIT, or of a library."""
+    environment = os.environ | {"KVCACHE_CPU": level}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", ATTENTION, f"{folder}/out.npy", library]
+        subprocess.run(command, env=environment, check=True)
+        return np.load(f"{folder}/out.npy")
+
+
+def test_attention_has_the_same_bits_in_each_body_of_vectors():
+    """Compiles for each level as a body is compiled."""
+    lowest = attend_at(VECTORS[0])
+    assert np.isfinite(lowest.view(kvcache.dtypes.dtype("bf16")).astype(np.float32)).all()
+    for level in set(VECTORS) & set(USABLE):
+        np.testing.assert_array_equal(attend_at(level), lowest)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_library_has_the_bits_of_the_jit_at_a_level(tmp_path, level):
+    """Only a prompt has products of bf16, so the decode step has the bits of vectors."""
+    if level not in USABLE:
+        pytest.skip(f"this processor has not the features of {level}")
+    compile_attention().save_library(tmp_path / "functions.so")
+    out = attend_at(level, str(tmp_path / "functions.so"))
+    np.testing.assert_array_equal(out, attend_at(level))
+    vectors = attend_at(VECTORS[0])
+    np.testing.assert_array_equal(out[0], vectors[0])
+    assert (out != vectors).any() == (level not in VECTORS)
+
+
+def test_a_library_uses_matrix_instructions_where_they_are_fast(tmp_path):
+    if "avx512bf16" not in FEATURES or "avx512fp16" in FEATURES:
+        pytest.skip("needs AVX512-BF16 without AVX512-FP16")
+    compile_attention().save_library(tmp_path / "functions.so")
+    out = attend_at("", str(tmp_path / "functions.so"))
+    np.testing.assert_array_equal(out, attend_at("x86-64-v4-bf16"))
+
+
+def test_a_library_without_optimization_has_no_tiles(tmp_path):
+    compile_attention(opt_level=0).save_library(tmp_path / "functions.so")
+    contents = (tmp_path / "functions.so").read_bytes()
+    assert b"__tvm_ffi_attention.x86-64-v4-bf16\0" in contents
+    assert b"__tvm_ffi_attention.x86-64-v4-amx\0" not in contents
