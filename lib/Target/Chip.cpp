@@ -59,6 +59,9 @@ static constexpr Feature kTensorShift = Feature::TensorShift;
 static constexpr Feature kTensorScale = Feature::TensorScale;
 static constexpr Feature kTensorIntegers = Feature::TensorIntegers;
 
+/// "add", "mul" and "fma", .f32x2: sm_100, PTX 8.6; FADD2 and FFMA2 in SASS.
+static constexpr Feature kPairedF32 = Feature::PairedF32;
+
 /// Features of chips with tensor memory, in code for one architecture or
 /// family: "cp.async.bulk.tensor", .tile::gather4 to .shared::cluster and
 /// .tile::scatter4, and "cp.async.bulk.prefetch.tensor", .tile::gather4.
@@ -88,12 +91,12 @@ static constexpr Chip kChips[] = {
     {"sm_89",     89,  Variant::Base,         84,  99,     kAdaFeatures},
     {"sm_90",     90,  Variant::Base,         86,  227,    kHopperFeatures},
     {"sm_90a",    90,  Variant::Architecture, 86,  227,    kHopperFeatures | Feature::WGMMA},
-    {"sm_100",    100, Variant::Base,         88,  227,    kBlackwellFeatures},
-    {"sm_100a",   100, Variant::Architecture, 88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding | kTensorShift | kTensorScale | kTensorIntegers},
-    {"sm_100f",   100, Variant::Family,       88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | kTensorScale},
-    {"sm_103",    103, Variant::Base,         88,  227,    kBlackwellFeatures},
-    {"sm_103a",   103, Variant::Architecture, 88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding | kTensorShift | kTensorScale},
-    {"sm_103f",   103, Variant::Family,       88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | kTensorScale},
+    {"sm_100",    100, Variant::Base,         88,  227,    kBlackwellFeatures | kPairedF32},
+    {"sm_100a",   100, Variant::Architecture, 88,  227,    kBlackwellFeatures | kPairedF32 | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding | kTensorShift | kTensorScale | kTensorIntegers},
+    {"sm_100f",   100, Variant::Family,       88,  227,    kBlackwellFeatures | kPairedF32 | kSpecificDatacenter | Feature::ReduxF32 | kTensorScale},
+    {"sm_103",    103, Variant::Base,         88,  227,    kBlackwellFeatures | kPairedF32},
+    {"sm_103a",   103, Variant::Architecture, 88,  227,    kBlackwellFeatures | kPairedF32 | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding | kTensorShift | kTensorScale},
+    {"sm_103f",   103, Variant::Family,       88,  227,    kBlackwellFeatures | kPairedF32 | kSpecificDatacenter | Feature::ReduxF32 | kTensorScale},
     {"sm_110",    110, Variant::Base,         90,  227,    kBlackwellFeatures},
     {"sm_110a",   110, Variant::Architecture, 90,  227,    kBlackwellFeatures | kSpecificDatacenter | kTensorShift | kTensorIntegers},
     {"sm_110f",   110, Variant::Family,       90,  227,    kBlackwellFeatures | kSpecificDatacenter},
@@ -208,6 +211,8 @@ StringRef kvcache::getFeatureName(Feature feature) {
     return "tcgen05.mma with a scale";
   case Feature::TensorShift:
     return "tcgen05.shift";
+  case Feature::PairedF32:
+    return "arithmetic on pairs of f32";
   }
   return "several features";
 }

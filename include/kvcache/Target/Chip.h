@@ -73,7 +73,10 @@ enum class Feature : uint32_t {
   TensorScale = 1 << 16,
   /// tcgen05.shift.
   TensorShift = 1 << 17,
-  LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/TensorShift)
+  /// add, mul and fma of two f32 in one instruction. Other chips from sm_100 on
+  /// accept these in PTX, and take two instructions.
+  PairedF32 = 1 << 18,
+  LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/PairedF32)
 };
 
 /// The suffix of the name of a chip, which says which chips run its code.

@@ -9,13 +9,11 @@
 #include "Registers.h"
 
 #include "kvcache/IR/TileOps.h"
-#include "kvcache/Support/RegionAxes.h"
 #include "kvcache/Support/Threads.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -59,150 +57,6 @@ struct LowerSplat : OpConversionPattern<SplatOp> {
 };
 
 //===----------------------------------------------------------------------===//
-// map
-//===----------------------------------------------------------------------===//
-
-/// The row and the column of an element among those of a thread, or -1 for a
-/// value that does not depend on it.
-using Element = std::pair<int64_t, int64_t>;
-constexpr int64_t kAny = -1;
-
-/// Emits the region of a map for the elements of a thread. A value is emitted
-/// once for all elements that it is equal for.
-class MapEmitter {
-public:
-  MapEmitter(OpBuilder &builder, MapOp op, ArrayRef<ValueRange> registers)
-      : builder(builder), op(op), b(builder, op.getLoc()),
-        rows(LayoutDigits::getRows(op.getType())),
-        axes(op.getBody(), getArgumentAxes(op)) {
-    for (auto [fragment, parts] : llvm::zip_equal(op.getFragments(), registers))
-      elements.push_back(unpack(builder, op.getLoc(),
-                                cast<FragmentType>(fragment.getType()), parts));
-    if (op.getType().hasColumns())
-      places = LayoutDigits::getPlaces(op.getType());
-    else
-      for (int64_t row : rows)
-        places.push_back({row, 0});
-    if (!op.getRow())
-      return;
-    first = FirstPlace::get(b, op.getType(), op.getThread());
-    first.row = b.add(op.getRow(), first.row);
-    if (op.getColumn())
-      first.column = b.add(op.getColumn(), first.column);
-  }
-
-  /// The elements of the result, in the order of the registers.
-  SmallVector<Value> emit() {
-    SmallVector<Value> results;
-    for (auto [i, place] : llvm::enumerate(places)) {
-      const auto *row = llvm::find(rows, place.row);
-      results.push_back(emitElement(row - rows.begin(), i));
-    }
-    return results;
-  }
-
-private:
-  static SmallVector<Axes> getArgumentAxes(MapOp op) {
-    SmallVector<Axes> axes;
-    for (Value fragment : op.getFragments())
-      axes.push_back(
-          {true, cast<FragmentType>(fragment.getType()).hasColumns()});
-    size_t indices = op.getBody().getNumArguments() - axes.size();
-    if (indices > 0)
-      axes.push_back({/*row=*/true, /*column=*/false});
-    // The lane's first column, and then a distance from it.
-    if (indices > 2)
-      axes.push_back({});
-    if (indices > 1)
-      axes.push_back({/*row=*/false, /*column=*/true});
-    return axes;
-  }
-
-  Element getKey(Value value, Element element) const {
-    Axes own = axes.get(value);
-    return {own.row ? element.first : kAny, own.column ? element.second : kAny};
-  }
-
-  Value emitElement(int64_t row, size_t i) {
-    Element element{row, places[i].column};
-    Block &body = op.getBody().front();
-    for (auto [number, argument] : llvm::enumerate(body.getArguments()))
-      if (!argument.use_empty())
-        emitArgument(number, argument, element, i);
-    for (Operation &each : body.without_terminator())
-      emitOp(each, element);
-    return find(body.getTerminator()->getOperand(0), element);
-  }
-
-  void emitArgument(size_t number, Value argument, Element element, size_t i) {
-    Value &emitted = values[{argument, getKey(argument, element)}];
-    if (emitted)
-      return;
-    if (number == elements.size())
-      emitted = b.add(first.row, b.index(places[i].row));
-    else if (number > elements.size())
-      emitted = emitColumn(argument, places[i].column);
-    else if (axes.get(argument).column)
-      emitted = elements[number][i];
-    else
-      emitted = elements[number][element.first];
-  }
-
-  /// The column of an element, or a part of it.
-  Value emitColumn(Value argument, int64_t distance) {
-    if (!axes.get(argument).column)
-      return first.column;
-    return op.getLaneColumns() ? b.index(distance)
-                               : b.add(first.column, b.index(distance));
-  }
-
-  void emitOp(Operation &each, Element element) {
-    if (each.getNumResults() == 0 ||
-        values.contains(
-            {each.getResult(0), getKey(each.getResult(0), element)}))
-      return;
-    IRMapping mapping;
-    for (Value used : getUsedValues(&each))
-      mapping.map(used, find(used, element));
-    Operation *clone = builder.clone(each, mapping);
-    for (auto [result, emitted] :
-         llvm::zip_equal(each.getResults(), clone->getResults()))
-      values[{result, getKey(result, element)}] = emitted;
-  }
-
-  /// The emitted value; those of outside are what they are.
-  Value find(Value value, Element element) const {
-    auto it = values.find({value, getKey(value, element)});
-    return it == values.end() ? value : it->second;
-  }
-
-  OpBuilder &builder;
-  MapOp op;
-  IndexBuilder b;
-  SmallVector<int64_t> rows;
-  SmallVector<ElementPlace> places;
-  SmallVector<SmallVector<Value>> elements;
-  /// The numbers of the first row and column, with `at`.
-  FirstPlace first;
-  RegionAxes axes;
-  DenseMap<std::pair<Value, Element>, Value> values;
-};
-
-struct LowerMap : OpConversionPattern<MapOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(MapOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    SmallVector<Value> results =
-        MapEmitter(rewriter, op, adaptor.getFragments()).emit();
-    rewriter.replaceOpWithMultiple(
-        op, {pack(rewriter, op.getLoc(), op.getType(), results)});
-    return success();
-  }
-};
-
-//===----------------------------------------------------------------------===//
 // reduce
 //===----------------------------------------------------------------------===//
 
@@ -235,8 +89,13 @@ public:
   }
 
 private:
-  /// Chains are half as long where the order is of no consequence.
+  /// Chains are half as long where the order is of no consequence, and where
+  /// two sums are one instruction.
   Value combineAll(Value result, ArrayRef<Value> elements) {
+    if (op.getKind() == Reduction::AddF && elements.size() % 2 == 0 &&
+        elements.front().getType().isF32() &&
+        addsPairs(op, op.getSource().getType()))
+      return addPairs(result, elements);
     size_t step = op.isIdempotent() && elements.size() % 2 == 0 ? 2 : 1;
     for (size_t i = 0; i < elements.size(); i += step) {
       Value next =
@@ -244,6 +103,27 @@ private:
       result = result ? combine(result, next) : next;
     }
     return result;
+  }
+
+  /// Adds elements with even and with odd numbers, and then both sums.
+  Value addPairs(Value result, ArrayRef<Value> elements) {
+    auto type = VectorType::get(2, elements.front().getType());
+    auto join = [&](Value even, Value odd) -> Value {
+      return vector::FromElementsOp::create(builder, loc, type,
+                                            ValueRange{even, odd});
+    };
+    Value sums;
+    if (result) {
+      Value none = arith::ConstantOp::create(
+          builder, loc, builder.getFloatAttr(type.getElementType(), -0.0));
+      sums = join(result, none);
+    }
+    for (size_t i = 0; i < elements.size(); i += 2) {
+      Value next = join(elements[i], elements[i + 1]);
+      sums = sums ? combine(sums, next) : next;
+    }
+    SmallVector<Value> both = split(builder, loc, sums);
+    return combine(both[0], both[1]);
   }
 
   Value exchange(Value value, ArrayRef<int64_t> strides) {
@@ -388,6 +268,6 @@ struct LowerToOperand : OpConversionPattern<ToOperandOp> {
 
 void kvcache::populateElementPatterns(const TypeConverter &converter,
                                       RewritePatternSet &patterns) {
-  patterns.add<LowerMap, LowerOpaqueThread, LowerReduce, LowerSplat,
-               LowerToOperand, LowerWarpAny>(converter, patterns.getContext());
+  patterns.add<LowerOpaqueThread, LowerReduce, LowerSplat, LowerToOperand,
+               LowerWarpAny>(converter, patterns.getContext());
 }

@@ -89,6 +89,7 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
         });
     RewritePatternSet patterns(context);
     ConversionTarget target(*context);
+    populateMapPatterns(converter, patterns);
     populateElementPatterns(converter, patterns);
     populateTileAccessPatterns(converter, patterns);
     populateTensorMemoryPatterns(converter, patterns);

@@ -9,6 +9,7 @@
 #include "Registers.h"
 
 #include "kvcache/Support/Threads.h"
+#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -73,6 +74,12 @@ SmallVector<Value> kvcache::select(ArrayRef<Value> elements,
                                    ArrayRef<int64_t> numbers) {
   return llvm::map_to_vector(numbers,
                              [&](int64_t number) { return elements[number]; });
+}
+
+bool kvcache::addsPairs(Operation *op, FragmentType type) {
+  const Chip *chip = getTargetChip(op);
+  return chip && chip->has(Feature::PairedF32) &&
+         type.getLayout() == FragmentLayout::TmemAcc;
 }
 
 Value kvcache::voteAny(OpBuilder &builder, Location loc, Value condition) {

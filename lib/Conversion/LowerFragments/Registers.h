@@ -33,6 +33,12 @@ SmallVector<Value> split(OpBuilder &builder, Location loc, Value vector);
 /// Returns the elements that have these numbers.
 SmallVector<Value> select(ArrayRef<Value> elements, ArrayRef<int64_t> numbers);
 
+/// Returns whether one instruction adds to two f32 of a fragment: on some
+/// chips, for those beside tensor memory. Others are where an accumulator takes
+/// most registers, and pairs take more. Products are not paired: ptxas adds to
+/// a paired product before it is rounded, although both have a rounding mode.
+bool addsPairs(Operation *op, FragmentType type);
+
 /// Returns whether a condition holds in any lane of the warp.
 Value voteAny(OpBuilder &builder, Location loc, Value condition);
 
@@ -54,7 +60,10 @@ struct FirstPlace {
                         Value thread = {});
 };
 
-/// Adds the patterns for splat, map, reduce, warp_any and to_operand.
+/// Adds the pattern for map.
+void populateMapPatterns(const TypeConverter &converter,
+                         RewritePatternSet &patterns);
+/// Adds the patterns for splat, reduce, warp_any and to_operand.
 void populateElementPatterns(const TypeConverter &converter,
                              RewritePatternSet &patterns);
 /// Adds the patterns for loads from tiles and stores into them.

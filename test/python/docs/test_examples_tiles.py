@@ -164,6 +164,50 @@ def assert_same_bits(a, b):
     np.testing.assert_array_equal(a.view(np.uint8), b.view(np.uint8))
 
 
+PAIRS = """gpu.module @kernels {
+  gpu.func @pairs(%x: memref<2xf32>, %y: memref<2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %a = vector.load %x[%c0] {alignment = 8} : memref<2xf32>, vector<2xf32>
+    %b = vector.load %y[%c0] {alignment = 8} : memref<2xf32>, vector<2xf32>
+    PRODUCT
+    %sum = arith.addf %product, %b : vector<2xf32>
+    vector.store %sum, %x[%c0] {alignment = 8} : memref<2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+"""
+PAIRED = "%product = arith.mulf %a, %b : vector<2xf32>"
+SINGLE = """%as:2 = vector.to_elements %a : vector<2xf32>
+    %bs:2 = vector.to_elements %b : vector<2xf32>
+    %even = arith.mulf %as#0, %bs#0 : f32
+    %odd = arith.mulf %as#1, %bs#1 : f32
+    %product = vector.from_elements %even, %odd : vector<2xf32>"""
+
+
+@needs_nvdisasm
+@pytest.mark.parametrize(
+    "product, expected",
+    [(PAIRED, {"FFMA2": 1}), (SINGLE, {"FMUL": 2, "FADD2": 1})],
+    ids=["paired", "single"],
+)
+def test_ptxas_rounds_only_single_products_before_sums(product, expected):
+    """So ``map`` pairs no products. Once ptxas rounds both, it may."""
+    (kernel,) = kvcache.compile(PAIRS.replace("PRODUCT", product), target="sm_100a").kernels.values()
+    (code,) = toolchain.disassemble(kernel.cubin).values()
+    found = re.findall(r"\b(FADD2?|FMUL2?|FFMA2?)\b", code)
+    assert {name: found.count(name) for name in found} == expected
+
+
+@needs_nvdisasm
+@pytest.mark.parametrize("chip, count", [("sm_100a", 32), ("sm_103a", 32), ("sm_120a", 0)])
+def test_softmax_adds_to_two_elements_at_a_time(chip, count):
+    """A thread has 32 of the scores of a tile: 16 pairs of exponents, and of sums."""
+    params = kvcache.KVCacheParams(dtype="bf16", n_kv_heads=8, head_dim=128, page_size=64, total_num_layers=1)
+    (kernel,) = kvcache.ops.attention(params, 32, dtype="bf16").compile(chip).kernels.values()
+    (code,) = toolchain.disassemble(kernel.cubin).values()
+    assert len(re.findall(r"FADD2|FFMA2", code)) == count
+
+
 def test_key_tiles_are_the_keys_and_zeros():
     rng = np.random.default_rng(1)
     lengths = np.array([0, 1, 64, 130], np.uint32)
