@@ -100,7 +100,7 @@ def choose_splits(
     bounds: StepBounds,
     split_rows: int = 1,
 ) -> Splits | None:
-    """Chooses the splits of an operation; None for no splits.
+    """Chooses the splits of an operation; None for none, where a row has one anyway.
 
     Splits are as long as possible while the largest step gives every multiprocessor ten
     thread blocks, or one for latent rows: a split of these costs as much as 256 tokens
@@ -127,7 +127,9 @@ def choose_splits(
     )
     row_bytes = bounds.sequences * split_rows * query_heads * 4 * (params.head_dim + 2)
     most = min(count, max(_WORKSPACE_BYTES // row_bytes, 2), MOST)
-    return Splits(tokens, most, split_rows) if most > 1 else None
+    if params.is_mla and most == 1:
+        return None
+    return Splits(tokens, most, split_rows)  # also one: its kernel has tiles of few rows
 
 
 def count_multiprocessors(chip: str) -> int:

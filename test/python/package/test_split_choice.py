@@ -16,7 +16,7 @@ BOUNDS = {"max_batch_size": 64, "max_seq_len": 8192}
 @pytest.mark.parametrize(
     "params, heads, sequences, tokens, expected",
     [
-        (HEADS, 32, 1, 256, None),
+        (HEADS, 32, 1, 256, (256, 1)),  # tiles of few rows
         (HEADS, 32, 1, 257, (256, 2)),
         (HEADS, 32, 1, 8192, (256, 32)),  # 8 heads in 32 splits: two thread blocks each
         (HEADS, 32, 1, 131072, (512, 256)),
@@ -59,7 +59,8 @@ def test_operation_has_the_splits_of_its_bounds():
 def test_rows_that_see_few_tokens_have_few_splits(reach):
     attend = kvcache.ops.attention(HEADS, 32, target=CHIP, **{reach: 1024}, **BOUNDS)
     assert (attend.splits.tokens, attend.splits.most) == (256, 4)
-    assert kvcache.ops.attention(HEADS, 32, target=CHIP, **{reach: 256}, **BOUNDS).splits is None
+    attend = kvcache.ops.attention(HEADS, 32, target=CHIP, **{reach: 256}, **BOUNDS)
+    assert (attend.splits.tokens, attend.splits.most) == (256, 1)
 
 
 def test_no_splits_on_the_cpu():
