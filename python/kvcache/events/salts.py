@@ -69,7 +69,7 @@ def parse_salt(salt: bytes) -> Salt:
             parsed = Salt(*json.loads(salt[len(_MARK) :]))
             if make_salt(**parsed._asdict()) == salt:
                 return parsed
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             pass  # bytes that begin like a salt of make_salt
     try:
         text = salt.decode()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import time
 from array import array
 from collections.abc import Callable, Iterable
 from itertools import compress
@@ -30,7 +31,8 @@ EndOfPrefetch: TypeAlias = Callable[[Prefetch, Sequence], None]
 
 _WAVE = 16  # pages that the store writes at the same time
 _STEP_BYTES = 8 << 20  # that a step copies to records, in some milliseconds
-_PENDING = 1024  # pages that wait to be written; more are not stored
+_AGAIN_SECONDS = 60.0  # after which pages that the store refused are offered again
+_FEW = 1024  # waiting pages, of which dropped ones are not looked for
 
 
 class StoreTier:
@@ -52,7 +54,10 @@ class StoreTier:
         self._groups = groups
         self._finder = Finder(groups)
         self._pending: dict[Page, None] = {}
-        self._puts: list[tuple[StoreCopy, list[np.ndarray]]] = []
+        self._most_pending = _FEW
+        self._refused: dict[Page, None] = {}
+        self._again = 0.0  # when these are offered
+        self._puts: list[tuple[StoreCopy, list[Page], list[np.ndarray]]] = []
         self._free: list[np.ndarray] = []
         self._looked_up = self._read = self._written = 0
 
@@ -66,21 +71,28 @@ class StoreTier:
         """Begins to write cached pages that are not in the store."""
         self._poll_puts()
         for page in changed:
-            if page.prefix and not page.is_stored and len(self._pending) < _PENDING:
+            if page.prefix and not page.is_stored:
                 self._pending[page] = None
+        if self._refused and time.monotonic() >= self._again:
+            self._pending |= self._refused
+            self._refused = {}
+        if len(self._pending) > self._most_pending:
+            self._pending = {page: None for page in self._pending if page.prefix}
+            self._most_pending = 2 * len(self._pending) + _FEW
         self._begin_puts(max(_STEP_BYTES // self._records.size, 1))
 
     def _begin_puts(self, most: int) -> None:
         """Begins to write at most some of the pages that wait."""
-        room = min(_WAVE - sum(len(records) for _, records in self._puts), most)
+        room = min(_WAVE - sum(len(records) for _, _, records in self._puts), most)
         keys: list[bytes] = []
+        pages: list[Page] = []
         records: list[np.ndarray] = []
         while self._pending and len(keys) < room:
             page = next(iter(self._pending))
             del self._pending[page]
             if not page.prefix or page.is_stored:
                 continue
-            page.is_stored = True  # also if the store refuses it
+            page.is_stored = True  # until the store refuses it
             record = self.take()
             stored = self._records.describe_cached(page)
             try:
@@ -89,26 +101,37 @@ class StoreTier:
                 self.give_back([record])
                 continue
             keys.append(stored.key)
+            pages.append(page)
             records.append(record)
         if keys:
             copy = self._store.begin_put(keys, [record.data for record in records])
-            self._puts.append((copy, records))
+            self._puts.append((copy, pages, records))
 
     def flush(self) -> None:
         """Waits until no page is left to write."""
         while self._pending or self._puts:
             self._begin_puts(_WAVE)
-            for copy, _ in self._puts:
+            for copy, *_ in self._puts:
                 copy.wait()
             self._poll_puts()
 
     def _poll_puts(self) -> None:
         for put in self._puts[:]:
-            copy, records = put
+            copy, pages, records = put
             if copy.poll():
                 self._puts.remove(put)
                 self._written += sum(copy.done)
+                self._note_refused(page for page, is_done in zip(pages, copy.done) if not is_done)
                 self.give_back(records)
+
+    def _note_refused(self, pages: Iterable[Page]) -> None:
+        """Notes pages that the store has refused, to offer those still cached later."""
+        if not self._refused:
+            self._again = time.monotonic() + _AGAIN_SECONDS
+        for page in pages:
+            page.is_stored = False
+            if page.prefix:
+                self._refused[page] = None
 
     # --- Reading ------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ import itertools
 import os
 import secrets
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -56,7 +55,7 @@ class Folder:
         check_positive_real(deadline=deadline)
         check_flag(fsync=fsync)
         self._xxhash = import_xxhash()
-        self._root = os.fsdecode(path)
+        self._root = os.path.abspath(os.fsdecode(path))
         for folder in (Path(self._root), Path(self._root, "tmp")):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._usage = Usage(Path(self._root), int(max_bytes))
@@ -89,7 +88,7 @@ class Folder:
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Removes values, if they are there."""
-        self._workers.begin([partial(self._drop, key) for key in keys], self._deadline).wait()
+        self._workers.remove(self._drop, keys, self._deadline)
 
     def close(self) -> None:
         """Ends all copies, at the latest at their deadline."""
@@ -129,8 +128,7 @@ class Folder:
                 raise TimeoutError
             _move(temporary, path)
         except BaseException:
-            os.unlink(temporary)
-            self._usage.forget(size)
+            self._usage.remove(temporary)
             raise
         finally:
             os.close(file)
@@ -183,10 +181,7 @@ class Folder:
         return bytes(header), hasher.digest()
 
     def _drop(self, key: bytes, batch: Batch) -> bool:
-        path = self._locate(key)
-        size = os.stat(path, follow_symlinks=False).st_size
-        os.unlink(path)
-        self._usage.forget(size)
+        self._usage.remove(self._locate(key))
         return True
 
 

@@ -48,11 +48,14 @@ class ObjectAgent:
     def stage(self, size: int) -> np.ndarray:
         """Returns memory of ``size`` bytes, which the next transfer may use."""
         if len(self._memory) < size:
-            if self._registered is not None:
-                self._agent.deregister_memory(self._registered)
-            self._memory = np.empty(size, np.uint8)
-            rows = [(self._memory.ctypes.data, size, 0, "")]
+            registered, self._registered = self._registered, None
+            self._memory = np.empty(0, np.uint8)  # also if NIXL raises now
+            if registered is not None:
+                self._agent.deregister_memory(registered)
+            memory = np.empty(size, np.uint8)
+            rows = [(memory.ctypes.data, size, 0, "")]
             self._registered = self._agent.register_memory(rows, "DRAM")
+            self._memory = memory
         return self._memory[:size]
 
     def copy(self, direction: str, name: str, size: int) -> None:

@@ -98,8 +98,7 @@ class NIXLObjects:
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Removes values, if they are there."""
-        jobs = [partial(self._drop, key) for key in keys]
-        self._workers.begin(jobs, self._deadline).wait()
+        self._workers.remove(self._drop, keys, self._deadline)
 
     def close(self) -> None:
         """Ends all copies, at the latest at their deadline."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 _STALE_SECONDS = 60.0  # after which a temporary file is one of a process that died
+# A value has the name of its key in hexadecimal, of which two letters are the folder's.
+_PREFIX, _VALUE = re.compile("[0-9a-f]{2}"), re.compile("[0-9a-f]{62}")
+_TEMPORARY = re.compile("[0-9a-f]{16}-[0-9]+")
 _SLACK = 16  # one of so many bytes is freed besides, so that scans are rare
 
 
@@ -76,9 +80,11 @@ class Usage:
                 raise
             return file
 
-    def forget(self, size: int) -> None:
-        """Subtracts the bytes of a file that was removed."""
+    def remove(self, path: str) -> None:
+        """Removes a file, and subtracts its bytes before another process scans."""
         with self._locked():
+            size = os.stat(path, follow_symlinks=False).st_size
+            os.unlink(path)
             self._write(max(self._read() - size, 0))
 
     @contextmanager
@@ -110,11 +116,13 @@ class Usage:
         return used
 
     def _scan(self) -> Iterator[StoredFile]:
-        """Yields the files, and removes stale temporary ones."""
+        """Yields the files of stores, and removes stale temporary ones."""
         now = time.time()
         for folder in _list(self._path):
-            if len(folder.name) == 2 or folder.name == "tmp":
+            if own := _find_names(folder.name):
                 for entry in _list(folder.path):
+                    if not own.fullmatch(entry.name):
+                        continue  # of somebody else
                     try:
                         state = entry.stat(follow_symlinks=False)
                     except OSError:
@@ -123,6 +131,13 @@ class Usage:
                         _remove(entry.path)
                     else:
                         yield StoredFile(state.st_mtime, state.st_size, entry.path)
+
+
+def _find_names(folder: str) -> re.Pattern[str] | None:
+    """The names of a store's files in a folder; None if none is there."""
+    if folder == "tmp":
+        return _TEMPORARY
+    return _VALUE if _PREFIX.fullmatch(folder) else None
 
 
 def _list(path: Path | str) -> list[os.DirEntry[str]]:

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -105,6 +106,14 @@ class Workers:
         pairs = zip(keys, buffers, strict=False)
         return self.begin([partial(copy, *pair) for pair in pairs], seconds)
 
+    def remove(
+        self, drop: Callable[[bytes, Batch], object], keys: Sequence[bytes], seconds: float
+    ) -> None:
+        """Calls ``drop`` for each key, at most until a deadline."""
+        size = max(-(-len(keys) // self._threads), 1)
+        parts = [keys[i : i + size] for i in range(0, len(keys), size)]
+        self.begin([partial(_drop_all, drop, part) for part in parts], seconds).wait()
+
     def close(self) -> None:
         """Waits for unfinished batches, and ends the threads that do not hang."""
         self._is_closed = True
@@ -116,12 +125,24 @@ class Workers:
 
     def _work(self) -> None:
         while task := self._jobs.get():
-            batch, number, job = task
-            if batch.poll():
-                continue
-            try:
-                is_copied = job(batch)
-            except Exception:  # a thread that ends would copy nothing any more
-                is_copied = False
-            batch.finish(number, is_copied)
-            del task, batch, job  # keeps no buffer of the caller while there is no job
+            _run(*task)
+            del task  # keeps no buffer of the caller while there is no job
+
+
+def _run(batch: Batch, number: int, job: Job) -> None:
+    if batch.poll():
+        return
+    try:
+        is_copied = job(batch)
+    except Exception:  # a thread that ends would copy nothing any more
+        is_copied = False
+    batch.finish(number, is_copied)
+
+
+def _drop_all(drop: Callable[[bytes, Batch], object], keys: Sequence[bytes], batch: Batch) -> bool:
+    for key in keys:
+        if batch.is_over:
+            return False
+        with suppress(Exception):  # such as of one that is not there
+            drop(key, batch)
+    return True

@@ -123,6 +123,8 @@ class StoreTier(SecondaryTierManager):
         self.drain_jobs()
         self._thread.submit(self._store.close).result()
         self._thread.shutdown()
+        self._jobs.clear()
+        self._chunks = np.empty((0, 0), np.uint8)  # vLLM closes the memory now
 
     # --- Calls of the store -------------------------------------------------------
 
@@ -140,10 +142,10 @@ class StoreTier(SecondaryTierManager):
 
     def _finish(self, job: Job) -> JobResult:
         done = job.done
-        result = JobResult(job.number, all(done))
+        result = JobResult(job.number, len(done) == len(job.keys) and all(done))
         result.transfer_bytes = sum(done) * self._chunks.shape[1]
         if job.is_load and not result.success:
-            copied = tuple(key for key, is_done in zip(job.keys, done, strict=True) if is_done)
+            copied = tuple(key for key, is_done in zip(job.keys, done) if is_done)
             self._lookups.mark_miss({*job.keys} - {*copied})
             result.successful_keys = copied or None
         return result

@@ -239,6 +239,9 @@ def test_moved_page_is_stored_there_before_it_is_removed_here():
     assert kinds[2:] == [("BlockRemoved", "GPU", 2)]
 
 
+DEEP = "\0kvcache-salt:" + "[" * 100_000
+
+
 @pytest.mark.parametrize(
     "salt, salt_text, adapter",
     [
@@ -247,6 +250,7 @@ def test_moved_page_is_stored_there_before_it_is_removed_here():
         (b"\xff\0", "bytes:ff00", None),
         (b"bytes:ff00", "bytes:62797465733a66663030", None),
         (b"\0kvcache-salt:3", "\0kvcache-salt:3", None),
+        pytest.param(DEEP.encode(), DEEP, None, id="nested deeply"),
         (b'\0kvcache-salt:[1, "x", ""]', '\0kvcache-salt:[1, "x", ""]', None),
         (events.make_salt(cache_salt="tenant"), "tenant", None),
         (events.make_salt(adapter="fr", adapter_path="/fr"), None, "fr"),

@@ -341,15 +341,20 @@ def test_value_larger_than_the_folder_is_refused(tmp_path):
 def test_start_removes_stale_files_alone(tmp_path):
     with open_folder(tmp_path) as folder:
         put(folder, 1)
-    for name, age in (("old", 100), ("new", 5)):
-        path = tmp_path / "tmp" / name
+    foreign = [tmp_path / name for name in ("tmp/thesis.tex", "db/precious.sqlite")]
+    old, new = (tmp_path / "tmp" / f"{letter * 16}-7" for letter in "ab")
+    for path, age in ((old, 100), (new, 5), *((path, 100) for path in foreign)):
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(bytes(100))
         os.utime(path, (time.time() - age,) * 2)
     (tmp_path / "usage").write_bytes(b"\xff" * 8)  # a count of a process that died
     with open_folder(tmp_path) as folder:
-        assert [path.name for path in tmp_path.glob("tmp/*")] == ["new"]
-        assert read_usage(tmp_path) == count_bytes(tmp_path)
+        assert not old.exists() and new.exists() and all(path.exists() for path in foreign)
+        assert read_usage(tmp_path) == count_bytes(tmp_path) - 200
         assert put(folder, 2) == [True]
+        folder.remove([make_key(i) for i in range(9000)])
+        assert folder.find([make_key(1), make_key(2)]) == [False] * 2
+        assert all(path.exists() for path in foreign)
 
 
 def test_files_that_vanish_during_a_scan_do_no_harm(tmp_path, monkeypatch):

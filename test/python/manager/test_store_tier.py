@@ -3,11 +3,13 @@
 import itertools
 import random
 from collections import Counter
+from types import SimpleNamespace
 
 import kvcache
 import pytest
 from failing_memory import FailingMemory
 from faulty_store import FaultyStore
+from kvcache.pages import store_tier
 from kvcache.pages.stores import Store, StoreCopy
 from manager_model import Configuration
 from store_machine import Machine, check_end, check_references
@@ -187,6 +189,36 @@ def test_full_store_refuses_pages():
     machine.serve(range(13))
     assert len(values) == machine.manager.stats.pages_to_store == 3
     assert Machine(FaultyStore(values, 0)).serve(range(13)) == 6
+
+
+def test_refused_pages_are_offered_again_later(monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr(store_tier, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    values = {}
+    store = FaultyStore(values, 0, most=3)
+    machine = Machine(store)
+    machine.manager.claim("kept", range(13))
+    machine.manager.step(["kept"])
+    machine.manager.flush()
+    store.most = 100
+    for seconds, count in ((30, 4), (31, 7)):  # in each step one token more
+        clock[0] += seconds
+        machine.manager.grow("kept", [1])
+        machine.manager.step(["kept"])
+        machine.manager.flush()
+        assert len(values) == machine.manager.stats.pages_to_store == count
+
+
+def test_any_number_of_pages_waits():
+    params = kvcache.KVCacheParams("bf16", 1, 8, page_size=2, total_num_layers=1, enable_prefix_caching=True)
+    values = {}
+    manager = kvcache.PagedKVCacheManager(
+        params, max_batch_size=1, max_seq_len=8000, num_pages=4000, store=FaultyStore(values, 0), store_name="model"
+    )
+    manager.claim("long", range(6001))
+    manager.step(["long"])
+    manager.flush()
+    assert len(values) == manager.stats.pages_to_store == 3000
 
 
 def test_publisher_sees_pages_of_the_store():
