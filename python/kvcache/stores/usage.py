@@ -122,7 +122,7 @@ class Usage:
             if own := _find_names(folder.name):
                 for entry in _list(folder.path):
                     if not own.fullmatch(entry.name):
-                        continue  # of somebody else
+                        continue  # not of a store
                     try:
                         state = entry.stat(follow_symlinks=False)
                     except OSError:
@@ -134,7 +134,7 @@ class Usage:
 
 
 def _find_names(folder: str) -> re.Pattern[str] | None:
-    """The names of a store's files in a folder; None if none is there."""
+    """The names of a store's files in a folder; None for folders of others."""
     if folder == "tmp":
         return _TEMPORARY
     return _VALUE if _PREFIX.fullmatch(folder) else None
