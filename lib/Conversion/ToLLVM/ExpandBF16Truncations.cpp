@@ -9,6 +9,7 @@
 #include "kvcache/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -46,10 +47,9 @@ private:
     Value in = op.getIn();
     VectorType bits =
         cast<VectorType>(in.getType()).clone(builder.getI32Type());
-    auto constant = [&](int32_t number) -> Value {
-      return arith::ConstantOp::create(
-          builder, DenseElementsAttr::get(
-                       bits, Attribute(builder.getI32IntegerAttr(number))));
+    auto constant = [&](int64_t number) {
+      return createScalarOrSplatConstant(builder, builder.getLoc(), bits,
+                                         number);
     };
     Value word = arith::BitcastOp::create(builder, bits, in);
     // Half of the last place, or just less if that place is even.

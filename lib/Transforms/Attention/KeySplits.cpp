@@ -29,8 +29,7 @@ KeySplits::KeySplits(const Frame &frame, AttentionOp op)
       shape(getShape(op)) {}
 
 Value KeySplits::countSlots() const {
-  Value batch = frame.sub(frame.dim(offsets, 0), frame.index(1));
-  return frame.mul(batch, shape.rows);
+  return frame.mul(frame.countSequences(offsets), shape.rows);
 }
 
 int64_t KeySplits::countPerLayer() const {
