@@ -46,12 +46,15 @@ class _Step:
         tokens: The indices of the tokens that are not padding, as ``find_tokens`` has
             them, in the memory of the cache; None without padding.
         places: The places of the tokens, if the model chooses tokens.
+        cached: The indices of all tokens in the cache, like ``tokens``, if the model
+            chooses tokens.
         layers: The layers that have attended to the tokens already.
     """
 
     inputs: StepInputs | None
     tokens: Any
     places: TokenPlaces | None = None
+    cached: Any = None
     layers: set[int] = field(default_factory=set)
 
 
@@ -333,14 +336,11 @@ class PagedCache(Cache):
         assert self._index is not None
         batch, _, columns, dim = keys.shape
         step = self._find_step(layer, batch, columns, get_last_mask())
-        if step.inputs is None:
+        if step.inputs is None or step.places is None:
             return keys.new_zeros(batch, 1, self._length, dim)
-        memory = self.manager.memory
         packed = pack(keys, step.tokens)
-        found = self._index.update(step.inputs, layer, packed, memory)
-        tokens = find_tokens(self._padding, 0, self._length)
-        placed = None if tokens is None else memory.upload(tokens)
-        return unpack(found, placed, batch, self._length).transpose(1, 2)
+        found = self._index.update(step.inputs, layer, packed, step.places)
+        return unpack(found, step.cached, batch, self._length).transpose(1, 2)
 
     def _find_step(self, layer: int, batch: int, columns: int, mask: Any) -> _Step:
         """The step of this pass, which the first layer begins."""
@@ -396,7 +396,7 @@ class PagedCache(Cache):
             self._known = [np.zeros(0, np.int64)] * batch
         first = np.maximum(padding, self._length) - padding
         new = [
-            (row, self._get_ids(index, start, stop))
+            (index, row, self._get_ids(index, start, stop))
             for index, (row, start, stop) in enumerate(
                 zip(self._rows, first.tolist(), (total - padding).tolist(), strict=True)
             )
@@ -404,17 +404,22 @@ class PagedCache(Cache):
         ]
         inputs = places = None
         if new:
-            requests, ids = zip(*new, strict=True)
+            numbers, requests, ids = zip(*new, strict=True)
             self.manager.grow_batch(requests, ids)
             inputs = self.manager.inputs(requests)
             if self._index is not None:
-                used = padding[[self._rows.index(row) for row in requests]]
+                used = padding[list(numbers)]
                 places = TokenPlaces.of(inputs, used, self.manager.memory)
-        tokens = find_tokens(padding, self._length, total)
-        placed = None if tokens is None else self.manager.memory.upload(tokens)
+        placed = self._place_tokens(padding, self._length, total)
         self._set_padding(np.minimum(padding, total))
         self._length = total
-        return _Step(inputs, placed, places)
+        cached = None if places is None else self._place_tokens(self._padding, 0, total)
+        return _Step(inputs, placed, places, cached)
+
+    def _place_tokens(self, padding: np.ndarray, start: int, stop: int) -> Any:
+        """The indices of ``find_tokens``, in the memory of the cache; None for all."""
+        tokens = find_tokens(padding, start, stop)
+        return None if tokens is None else self.manager.memory.upload(tokens)
 
     def _read_padding(self, mask: Any, batch: int, total: int) -> np.ndarray:
         """The padding of each row, which is that of earlier steps, int64 [batch]."""

@@ -75,15 +75,22 @@ class IndexShape:
 class TokenPlaces:
     """The places of the new tokens of a step in their sequences, int64 [total, 1, 1].
 
+    All arrays are in the memory of the cache.
+
     Attributes:
         sequence: The sequence of each token in the inputs.
         position: The position of each token in its sequence.
         padding: The columns of a batch before its sequence.
+        starts: The first token of each sequence among all of these, and their number,
+            int32 [batch + 1].
+        length: The number of all tokens of the sequences.
     """
 
     sequence: Any
     position: Any
     padding: Any
+    starts: Any
+    length: int
 
     @classmethod
     def of(cls, inputs: StepInputs, padding: np.ndarray, memory: Memory) -> TokenPlaces:
@@ -94,12 +101,12 @@ class TokenPlaces:
         sequence = np.repeat(np.arange(len(counts)), counts)
         first = inputs.totals - counts - offsets[:-1]
         position = np.arange(offsets[-1]) + first[sequence]
-        return cls(
-            *(
-                memory.upload(each[:, None, None])
-                for each in (sequence, position, padding[sequence])
-            )
+        own, places, before = (
+            memory.upload(each[:, None, None])
+            for each in (sequence, position, padding[sequence])
         )
+        starts = np.concatenate([[0], np.cumsum(inputs.totals)]).astype(np.int32)
+        return cls(own, places, before, memory.upload(starts), int(starts[-1]))
 
 
 class IndexKeys:
@@ -118,23 +125,24 @@ class IndexKeys:
     def __deepcopy__(self, memo: dict[int, Any]) -> IndexKeys:
         return self
 
-    def update(self, inputs: StepInputs, layer: int, keys: Any, memory: Memory) -> Any:
+    def update(
+        self, inputs: StepInputs, layer: int, keys: Any, places: TokenPlaces
+    ) -> Any:
         """Appends keys to a layer, and returns all of its keys, without padding.
 
         Args:
             inputs: The inputs of the step.
             layer: The layer of the model.
             keys: The new keys, [total, 1, head_dim].
-            memory: The memory of the cache.
+            places: The places of the new tokens.
         """
         number = self.shape.layers[layer]
-        assert number is not None and inputs.totals is not None
+        assert number is not None
         group, dtype = inputs.groups[1], str(keys.dtype).removeprefix("torch.")
         ops.append(self._params, self._target, dtype)(group, number, keys)
-        offsets = np.concatenate([[0], np.cumsum(inputs.totals)]).astype(np.int32)
-        out = keys.new_empty(int(offsets[-1]), 1, self.shape.head_dim)
+        out = keys.new_empty(places.length, 1, self.shape.head_dim)
         gather = ops.gather(self._params, self._target, dtype, ragged=True)
-        gather(group, number, out, output_offsets=memory.upload(offsets))
+        gather(group, number, out, output_offsets=places.starts)
         return out
 
 
