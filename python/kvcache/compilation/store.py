@@ -17,8 +17,10 @@ import re
 import stat
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from .. import _native
 from .._version import __version__
@@ -72,17 +74,29 @@ class Entry:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if reason := _find_others(os.stat(self.path.parent)):
                 return _warn(self.path.parent, reason, stacklevel + 1)
-            import tempfile  # not where an entry is read
-
-            handle, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=self.path.parent)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(_hash(contents) + contents)
-                os.replace(name, self.path)
-            except BaseException:
-                os.unlink(name)
-                raise
+            with replacing(self.path, _UNFINISHED) as file:
+                file.write(_hash(contents) + contents)
             _prune(self.path, most)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, prefix: str) -> Iterator[BinaryIO]:
+    """Opens a file under another name, which becomes ``path`` unless writing fails.
+
+    Args:
+        path: The path of the file.
+        prefix: The first letters of the other name, in the same folder.
+    """
+    import tempfile  # not where a file is read
+
+    handle, name = tempfile.mkstemp(prefix=prefix, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 def _read_own(path: Path) -> bytes:

@@ -139,19 +139,12 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, contents: Mapping[str, Any]) -> None:
-    import tempfile  # not where a file is read
-
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(json.dumps(contents, indent=1, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    text = json.dumps(contents, indent=1, allow_nan=False) + "\n"
+    with store.replacing(path, f".{path.name}-") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+        os.fchmod(file.fileno(), 0o644)
 
 
 # --- Finding --------------------------------------------------------------------------
