@@ -56,7 +56,7 @@ from .pooling import pool
 from .regions import Function, ScoreRegions
 from .selection import top_rows
 from .sources import LayerSpec, MergeSpec, PagesSpec
-from .splits import StepBounds, choose_splits, make_splits
+from .splits import StepBounds, check_unsplit, choose_splits, make_splits
 
 _RESERVED = (*inspect.signature(Attention.__call__).parameters, *FUNCTION_NAMES)
 
@@ -456,11 +456,7 @@ def attention(
         out = check_converted("out_dtype", out_dtype)
     splits = make_splits(split_tokens, max_splits, split_rows)
     if bounds := StepBounds.parse(max_batch_size, max_seq_len):
-        if split_tokens is not None or max_splits is not None:
-            raise ValueError(
-                "expects 'split_tokens' and 'max_splits', or 'max_batch_size' and "
-                "'max_seq_len', not both"
-            )
+        check_unsplit(split_tokens, max_splits)
         splits = choose_splits(
             cache.params, query_heads, target, bounds.cut(window, chunk), split_rows
         )

@@ -74,11 +74,16 @@ def attributes_text(attributes: list[str]) -> str:
     return f" {{{', '.join(attributes)}}}" if attributes else ""
 
 
-def dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
-    """The MLIR type of new rows and outputs; by default that of the cache, or bf16."""
+def check_paged(params: KVCacheParams) -> None:
+    """Raises ``TypeError`` or ``ValueError`` unless a cache is paged."""
     check_instance(KVCacheParams, params=params)
     if not params.is_paged:
         raise ValueError("operations on whole caches need a paged cache")
+
+
+def dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
+    """The MLIR type of new rows and outputs; by default that of the cache, or bf16."""
+    check_paged(params)
     own = params.dtype_shorthand
     if params.kvcache_quant_config is None and own not in _UNSCALED:
         raise ValueError(

@@ -99,7 +99,6 @@ class AttentionConfig:
         }
         return f"#kvcache.attention_config<{', '.join(f'{k} = {v}' for k, v in texts.items())}>"
 
-
     @classmethod
     def parse(cls, text: str) -> AttentionConfig:
         """Parses the attribute's text."""

@@ -11,7 +11,7 @@ from ..checks import check_flag
 from ..dtypes import DTypeLike
 from ..execution.arrays import Array
 from ..pages.inputs import StepInputs
-from .arguments import check_converted, check_given, dense_dtype
+from .arguments import check_converted, check_given, check_paged, dense_dtype
 from .array_checks import check_rows, check_table
 from .cache_forms import CacheForm, prefix_names, write_function
 from .index_scoring import (
@@ -200,8 +200,7 @@ def index_rows(
     check_flag(bounds_checks=bounds_checks)
     index = CacheForm.of(index_params, separate, None, table)
     cache = CacheForm.of(params, separate, None, table)
-    if not params.is_paged:
-        raise ValueError("operations on whole caches need a paged cache")
+    check_paged(params)
     name = dense_dtype(index_params, None)
     if dtype is not None:
         name = check_converted("dtype", dtype)

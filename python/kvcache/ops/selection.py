@@ -12,7 +12,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_integer, check_size
 from ..execution.arrays import Array, read_if_integers
 from ..pages.inputs import StepInputs
-from .arguments import Tiling, attributes_text
+from .arguments import Tiling, attributes_text, check_paged
 from .array_checks import check_leading, check_rows, get_sizes
 from .cache_forms import NUMBERS, CacheForm, write_function
 from .making import make, remember
@@ -187,7 +187,6 @@ class TopRows(Operation):
         self._take_form(form)._call(*step.operands, scores, step.offsets, *optional)
 
 
-
 def check_selection(
     spec: SelectionSpec, out: Array, scores: Array, tokens: Array | None
 ) -> None:
@@ -296,8 +295,7 @@ def top_rows(
     """
     check_flag(bounds_checks=bounds_checks)
     cache = CacheForm.of(params, separate, None, table)
-    if not params.is_paged:
-        raise ValueError("operations on whole caches need a paged cache")
+    check_paged(params)
     tiling = Tiling(block_threads).checked()
     spec = SelectionSpec(cache, k, width, whole, expand, tail, first, last, tiling)
     return make(TopRows, spec.checked(), "", target, bounds_checks, threads)

@@ -93,6 +93,15 @@ def make_splits(
     return Splits(int(split_tokens), int(max_splits), int(split_rows))
 
 
+def check_unsplit(split_tokens: int | None, max_splits: int | None) -> None:
+    """Raises ``ValueError`` for arguments of split KV beside the bounds of steps."""
+    if split_tokens is not None or max_splits is not None:
+        raise ValueError(
+            "expects 'split_tokens' and 'max_splits', or 'max_batch_size' and "
+            "'max_seq_len', not both"
+        )
+
+
 def choose_splits(
     params: KVCacheParams,
     query_heads: int,

@@ -16,7 +16,8 @@ from .tables import Sequence
 if TYPE_CHECKING:
     from .store_tier import StoreTier
 
-_WAVE = 16  # pages that one call of the store copies
+WAVE = 16
+"""The most pages that a call of the store copies."""
 
 
 class Prefetch:
@@ -73,7 +74,7 @@ class Prefetch:
 
     def _begin_wave(self, first: int) -> None:
         """Begins to read some pages from the one with number ``first`` on."""
-        pages = [stored for _, stored in self._wanted[first : first + _WAVE]]
+        pages = [stored for _, stored in self._wanted[first : first + WAVE]]
         self._records = [self._tier.take() for _ in pages]
         self._copy = self._tier.begin_get(pages, self._records) if pages else None
 

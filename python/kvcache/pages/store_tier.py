@@ -18,7 +18,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_string
 from .matches import Finder, Rows, sum_up
 from .pool import PagePool
-from .prefetch import Prefetch
+from .prefetch import WAVE, Prefetch
 from .prefixes import Page, Prefix
 from .records import Records, StoredPage
 from .storage import PageStore
@@ -29,7 +29,6 @@ from .tokens import encode
 CachedOrStored: TypeAlias = Page | StoredPage
 EndOfPrefetch: TypeAlias = Callable[[Prefetch, Sequence], None]
 
-_WAVE = 16  # pages that the store writes at the same time
 _STEP_BYTES = 8 << 20  # that a step copies to records, in some milliseconds
 _AGAIN_SECONDS = 60.0  # after which pages that the store refused are offered again
 _FEW = 1024  # waiting pages, of which dropped ones are not looked for
@@ -83,7 +82,7 @@ class StoreTier:
 
     def _begin_puts(self, most: int) -> None:
         """Begins to write at most some of the pages that wait."""
-        room = min(_WAVE - sum(len(records) for _, _, records in self._puts), most)
+        room = min(WAVE - sum(len(records) for _, _, records in self._puts), most)
         keys: list[bytes] = []
         pages: list[Page] = []
         records: list[np.ndarray] = []
@@ -110,7 +109,7 @@ class StoreTier:
     def flush(self) -> None:
         """Waits until no page is left to write."""
         while self._pending or self._puts:
-            self._begin_puts(_WAVE)
+            self._begin_puts(WAVE)
             for copy, *_ in self._puts:
                 copy.wait()
             self._poll_puts()
@@ -295,7 +294,7 @@ class StoreTier:
 
     def give_back(self, records: Iterable[np.ndarray]) -> None:
         """Gives records back for other copies."""
-        self._free = [*self._free, *records][: 2 * _WAVE]
+        self._free = [*self._free, *records][: 2 * WAVE]
 
 
 _get_end = attrgetter("end")

@@ -14,6 +14,7 @@ from sglang.srt.runtime_context import get_spec
 
 from ..torch.workspaces import Workspaces
 from .configurations import CacheConfiguration, Configuration, LayerOperations
+from ..ops.splits import StepBounds
 from .options import Options
 from .pools import Pool, make_params, name_dtype, split_pool
 from .steps import Reads, Sizes, TokenTable, make_dense_inputs
@@ -56,8 +57,8 @@ class Backend(AttentionBackend):
         self._window_tokens = (runner.sliding_window_size or 0) + 1
         self._table = TokenTable(runner.req_to_token_pool.req_to_token, page_size)
         self._workspaces = Workspaces(1, runner.device)
-        sequences, tokens = runner.req_to_token_pool.req_to_token.shape
-        self._options = Options.read(runner.device == "cuda", (sequences, tokens))
+        bounds = StepBounds(*runner.req_to_token_pool.req_to_token.shape)
+        self._options = Options.read(runner.device == "cuda", bounds)
         self._query_rows = get_spec().speculative_num_draft_tokens or 1
         self._step: Step | None = None
         self._operations: dict[Any, LayerOperations] = {}

@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import dataclass
 
+from ..ops.splits import StepBounds
 from ..torch.engine_options import EngineSplits, check_names, read_target
 
 __all__ = ["VARIABLE", "Options"]
@@ -31,12 +32,12 @@ class Options:
     splits: EngineSplits
 
     @classmethod
-    def read(cls, is_on_gpu: bool, bounds: tuple[int, int]) -> Options:
+    def read(cls, is_on_gpu: bool, bounds: StepBounds) -> Options:
         """Reads the options of this process.
 
         Args:
             is_on_gpu: Whether SGLang runs on a GPU.
-            bounds: The most sequences of a step, and the most tokens of a sequence.
+            bounds: The bounds of SGLang's steps.
 
         Raises:
             ValueError: The variable has no JSON, or an option is unknown or out of

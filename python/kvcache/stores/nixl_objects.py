@@ -188,7 +188,6 @@ class NIXLObjects:
         with self._take_agent() as agent:
             if agent.query([self._locate(key)])[0]:
                 self._wrong[key] = None
-                agent.stage(HEADER_BYTES)
                 self._write(agent, key, Header(_REMOVED, bytes(16), key))
         return True
 

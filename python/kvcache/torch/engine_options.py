@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ..checks import check_size, check_string
-
-MOST = 2**20
-"""The most tokens of a split, and splits of a row."""
+from ..ops.splits import MOST, StepBounds
 
 
 def check_names(given: Iterable[str], known: Iterable[str], place: str) -> None:
@@ -39,15 +37,15 @@ class EngineSplits:
         tokens: Tokens per split; 0 for no splits, and None to choose them from the
             bounds of the engine's steps.
         most: The most splits of a row, if ``tokens`` are given.
-        bounds: The most sequences of a step, and the most tokens of a sequence.
+        bounds: The bounds of the engine's steps.
     """
 
     tokens: int | None
     most: int | None
-    bounds: tuple[int, int]
+    bounds: StepBounds
 
     @classmethod
-    def read(cls, given: Mapping[str, Any], bounds: tuple[int, int]) -> Self:
+    def read(cls, given: Mapping[str, Any], bounds: StepBounds) -> Self:
         """Reads the options ``split_tokens`` and ``max_splits``.
 
         Raises:
@@ -67,5 +65,6 @@ class EngineSplits:
     def arguments(self) -> dict[str, Any]:
         """The arguments of ``ops.attention``."""
         if self.tokens is None:
-            return dict(zip(("max_batch_size", "max_seq_len"), self.bounds, strict=True))
+            sequences, tokens = self.bounds
+            return {"max_batch_size": sequences, "max_seq_len": tokens}
         return {"split_tokens": self.tokens or None, "max_splits": self.most}

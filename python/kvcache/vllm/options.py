@@ -9,7 +9,8 @@ from typing import Any
 from vllm.platforms import current_platform
 
 from ..checks import check_size
-from ..torch.engine_options import MOST, EngineSplits, check_names, read_target
+from ..ops.splits import MOST, StepBounds
+from ..torch.engine_options import EngineSplits, check_names, read_target
 
 _NAMES = "target", "split_tokens", "latent_rows", "max_splits"
 
@@ -53,7 +54,8 @@ class Options:
         is_on_gpu = current_platform.is_cuda()
         latent_rows = given.get("latent_rows", 1 if is_on_gpu else MOST)
         check_size(MOST, latent_rows=latent_rows)
-        bounds = vllm_config.scheduler_config.max_num_seqs, vllm_config.model_config.max_model_len
+        sequences = vllm_config.scheduler_config.max_num_seqs
+        bounds = StepBounds(sequences, vllm_config.model_config.max_model_len)
         return cls(
             read_target(given, is_on_gpu), EngineSplits.read(given, bounds), latent_rows
         )
