@@ -1,5 +1,7 @@
 """Tests of the wheel's contents, and of an installed wheel."""
 
+import contextlib
+import fcntl
 import importlib.metadata
 import json
 import os
@@ -102,12 +104,24 @@ def tree_state():
     }
 
 
+@contextlib.contextmanager
+def locked_tree():
+    """Tests that build, and one that compares the tree, take turns in pytest's processes."""
+    folder = os.open(BUILD, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
 @pytest.fixture(scope="module")
 def making(tmp_path_factory):
     """A wheel, and the state of the build tree before and after it was made."""
-    before = tree_state()
-    wheel = make_wheel(tmp_path_factory.mktemp("linked"), "--linked")
-    return wheel, before, tree_state()
+    with locked_tree():
+        before = tree_state()
+        wheel = make_wheel(tmp_path_factory.mktemp("linked"), "--linked")
+        return wheel, before, tree_state()
 
 
 @pytest.fixture
@@ -258,7 +272,8 @@ def test_the_self_contained_wheel_works_without_llvm(tmp_path, hidden):
 
 
 def build_small_extension():
-    run(["cmake", "--build", BUILD, "--target", "_kvcache-small"])
+    with locked_tree():
+        run(["cmake", "--build", BUILD, "--target", "_kvcache-small"])
     return BUILD / "wheel-small" / f"_kvcache{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
