@@ -45,20 +45,18 @@ class _Metric(NamedTuple):
 
 def _read_sources(manager: PagedKVCacheManager, stats: CacheStats) -> dict[str, float]:
     host, disk = stats.tokens_found_on_host, stats.tokens_found_on_disk
-    return {"device": stats.tokens_found - host - disk, "host": host, "disk": disk}
+    store = stats.tokens_found_in_store
+    device = stats.tokens_found - host - disk - store
+    return {"device": device, "host": host, "disk": disk, "store": store}
 
 
 def _read_moves(manager: PagedKVCacheManager, stats: CacheStats) -> dict[str, float]:
     return {
-        "device": stats.pages_from_host,
+        "device": stats.pages_from_host + stats.pages_from_store,
         "host": stats.pages_to_host,
         "disk": stats.pages_to_disk,
         "store": stats.pages_to_store,
     }
-
-
-def _read_external_hits(manager: PagedKVCacheManager, stats: CacheStats) -> float:
-    return stats.pages_from_store * getattr(manager.params, "page_size", 0)
 
 
 _GAUGES = (
@@ -93,12 +91,12 @@ _COUNTERS = (
     ),
     _Metric(
         "external_prefix_cache_hits",
-        "Tokens that came from the store.",
-        _read_external_hits,
+        "Tokens found that came from the store.",
+        lambda manager, stats: stats.tokens_found_in_store,
     ),
     _Metric(
         "prompt_tokens_cached_by_source",
-        "Tokens found in the cached prefixes, by the slowest place that has them.",
+        "Tokens found in the cached prefixes, by their slowest source.",
         _read_sources,
         "source",
     ),

@@ -18,7 +18,7 @@ from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page, Prefix
 from .publication import Publication
-from .snapshot import Place
+from .snapshot import Place, Source
 from .tables import Entries, GroupTable, Sequence, SequenceTable
 from .tokens import BatchTokens
 
@@ -67,7 +67,7 @@ class Growth:
         self._finder = Finder(table.groups)
         self._publication = Publication(pool, table, self._finder)
         self._has_prefixes = has_prefixes
-        self.found = dict.fromkeys(Place, 0)  # cached tokens that were found elsewhere
+        self.found = dict.fromkeys(Source, 0)  # cached tokens that were found elsewhere
 
     def make_root(self, salt: bytes) -> Prefix:
         """Makes the root of the tree of prefixes of a salt."""
@@ -184,8 +184,8 @@ class Growth:
         count = sum(missing) - sum(map(len, match.pages))
         shared = match.shared
         brought = self._pool.list_elsewhere(shared)
-        read = [*brought, match.partial] if match.partial else brought
-        is_slow = bool(self._pool.list_elsewhere(read))
+        fetched = [page for page in match.kept if page.is_fetched]
+        is_slow = brought or fetched or self._pool.list_elsewhere([*sources.values()])
         elsewhere = match.count_elsewhere(self._groups) if is_slow else {}
         before = sequence.prefix
         sequence.move_to(match.prefix)  # keeps it in the tree while others make room
@@ -196,8 +196,10 @@ class Growth:
         except BaseException:
             self._move(sequence, before)
             raise
-        for place, tokens_found in elsewhere.items():
-            self.found[place] += tokens_found
+        for source, tokens_found in elsewhere.items():
+            self.found[source] += tokens_found
+        for page in fetched:
+            page.is_fetched = False
         new = iter(provided)
         begun = {number: next(new) for number in sources}
         self._pool.refer_all(shared)

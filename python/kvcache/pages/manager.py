@@ -190,6 +190,8 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             raise
         self._sequences[request] = sequence
         self._count_found(len(ids), found)
+        if self._tier:
+            self._tier.count_missed(len(ids), found)
         return found
 
     def _begin(

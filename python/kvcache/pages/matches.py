@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from .prefixes import Page, Prefix
-from .snapshot import Place
+from .snapshot import Place, Source
 from .tables import GroupTable, Sequence
 from .tokens import encode
 
@@ -24,8 +24,11 @@ _Entry = TypeVar("_Entry")
 Rows: TypeAlias = SequenceOf[SequenceOf[_Entry | None]]
 """The pages of each group at its borders."""
 
-_SLOWER = (Place.HOST, Place.DISK)
-"""The places other than the device, the slowest last."""
+_SOURCES = (*Source,)
+"""The sources of tokens, the slowest last."""
+
+_RANKS = {place: _SOURCES.index(Source(place.value)) for place in Place}
+"""The number of the source of pages in each place, except fetched ones."""
 
 
 @dataclass
@@ -60,22 +63,19 @@ class Match:
         """The pages that the sequence shares, once all are known."""
         return [page for pages in self.pages for page in pages if page]
 
-    def count_elsewhere(self, groups: tuple[GroupTable, ...]) -> dict[Place, int]:
-        """Counts the tokens by the slowest place of their pages, except the device."""
-        ranks = np.zeros(self.length, np.int8)
+    def count_elsewhere(self, groups: tuple[GroupTable, ...]) -> dict[Source, int]:
+        """Counts the tokens by the slowest source of their pages, except the device."""
+        ranks = np.zeros(self.found, np.int8)
         for group, pages in zip(groups, self.pages, strict=True):
             for i, page in enumerate(pages):
-                if page and page.address.place is not Place.DEVICE:
-                    tokens = ranks[i * group.border : (i + 1) * group.border]
-                    rank = _SLOWER.index(page.address.place) + 1
-                    np.maximum(tokens, rank, out=tokens)
-        counts = {
-            place: int(np.count_nonzero(ranks == rank))
-            for rank, place in enumerate(_SLOWER, 1)
-        }
-        if self.partial and not self.partial.is_on(Place.DEVICE):
-            counts[self.partial.address.place] += self.common
-        return counts
+                if page:
+                    _raise_ranks(ranks[i * group.border : (i + 1) * group.border], page)
+        for snapshot in self.snapshots.values():  # of all tokens
+            _raise_ranks(ranks, snapshot)
+        if self.partial:
+            _raise_ranks(ranks[self.length :], self.partial)
+        counts = np.bincount(ranks, minlength=len(_SOURCES)).tolist()
+        return dict(zip(_SOURCES[1:], counts[1:], strict=True))
 
     def list_sources(self) -> dict[int, Page]:
         """The page whose copy a sequence begins with, by the number of a group."""
@@ -88,6 +88,13 @@ class Match:
         if self.partial:
             kept.append(self.partial)
         return kept
+
+
+def _raise_ranks(ranks: np.ndarray, page: Page) -> None:
+    """Raises the ranks of tokens to that of a page's source, unless they are higher."""
+    rank = len(_SOURCES) - 1 if page.is_fetched else _RANKS[page.address.place]
+    if rank:
+        np.maximum(ranks, rank, out=ranks)
 
 
 def _list_path(node: Prefix, encoded: bytes, size: int) -> list[Prefix]:

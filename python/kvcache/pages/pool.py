@@ -348,6 +348,7 @@ class PagePool:
             self._unlist(into)
             page.address, into.address = into.address, page.address
             self._note(into)
+        into.is_fetched = False
         self.refer(into, is_resident=True)
         self.release(page, was_resident=True)
 

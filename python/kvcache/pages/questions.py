@@ -14,7 +14,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_integer
 from .growth import Growth, Plan
 from .pool import PagePool
-from .snapshot import CacheStats, Place
+from .snapshot import CacheStats, Place, Source
 from .store_tier import StoreTier
 from .tables import Sequence as _Sequence
 from .tokens import BatchTokens, TokensOfBatch
@@ -116,13 +116,20 @@ class PageQuestions:
             self._pool.moved[Place.HOST],
             self._pool.moved[Place.DEVICE],
             self._pool.moved[Place.DISK],
-            self._growth.found[Place.HOST],
-            self._growth.found[Place.DISK],
+            self._growth.found[Source.HOST],
+            self._growth.found[Source.DISK],
             self._pool.count_available(),
             len(self._pool.retained),
             len(self._sequences),
-            *(self._tier.counts if self._tier else ()),
+            *self._count_stored(),
         )
+
+    def _count_stored(self) -> tuple[int, ...]:
+        """The counts of the store, in the order of ``CacheStats``."""
+        if not self._tier:
+            return ()
+        found = self._growth.found[Source.STORE]
+        return self._tier.missed + found, found, self._tier.read, self._tier.written
 
     def tokens(self, request: Hashable) -> np.ndarray:
         """The ids of a sequence's tokens, int64, the pending ones last."""

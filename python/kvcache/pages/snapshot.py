@@ -25,6 +25,17 @@ class Place(Enum):
     __hash__ = object.__hash__  # Enum's is a Python function, and slow
 
 
+class Source(Enum):
+    """The place from which the tokens of a sequence came, or the store."""
+
+    DEVICE = "device"
+    HOST = "host"
+    DISK = "disk"
+    STORE = "store"
+
+    __hash__ = object.__hash__
+
+
 @dataclass(frozen=True, slots=True)
 class PageAddress:
     """A page of a place, by its number from 0 on."""
@@ -118,7 +129,9 @@ class CacheStats:
         pages_available: Pages of the device that are free now, or cached and unused.
         pages_retained: Pages that have hints now, also if these have just expired.
         sequences: The number of sequences now.
-        tokens_looked_up_in_store: Tokens whose pages were looked up in the store.
+        tokens_looked_up_in_store: Tokens that ``claim`` looked up in the store.
+        tokens_found_in_store: The number of found tokens that came from the store, and
+            that no sequence had before.
         pages_from_store: Pages that came from the store.
         pages_to_store: Pages that were written to the store.
     """
@@ -135,6 +148,7 @@ class CacheStats:
     pages_retained: int = 0
     sequences: int = 0
     tokens_looked_up_in_store: int = 0
+    tokens_found_in_store: int = 0
     pages_from_store: int = 0
     pages_to_store: int = 0
 

@@ -40,8 +40,9 @@ class StoreTier:
     Nothing here raises for a store: a page that it loses is computed again.
 
     Attributes:
-        counts: The tokens looked up in the store, the pages that came from it, and those
-            that were written to it.
+        missed: The number of tokens that were looked up and did not come.
+        read: The number of pages that came from the store.
+        written: The number of pages that were written to it.
     """
 
     def __init__(
@@ -58,11 +59,7 @@ class StoreTier:
         self._again = 0.0  # when these are offered
         self._puts: list[tuple[StoreCopy, list[Page], list[np.ndarray]]] = []
         self._free: list[np.ndarray] = []
-        self._looked_up = self._read = self._written = 0
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        return self._looked_up, self._read, self._written
+        self.missed = self.read = self.written = 0
 
     # --- Writing ------------------------------------------------------------------
 
@@ -119,7 +116,7 @@ class StoreTier:
             copy, pages, records = put
             if copy.poll():
                 self._puts.remove(put)
-                self._written += sum(copy.done)
+                self.written += sum(copy.done)
                 self._note_refused(page for page, is_done in zip(pages, copy.done) if not is_done)
                 self.give_back(records)
 
@@ -146,7 +143,6 @@ class StoreTier:
         stop = max(len(tokens) - 1, 0) // base * base
         cached = [[_as_cached(page) for page in row] for row in rows]
         length = next(self._finder.list_served(0, stop, cached), 0)
-        self._looked_up += stop - length
         served = self._find_served(rows, length, stop)
         if not served:
             return None
@@ -157,6 +153,11 @@ class StoreTier:
         except BaseException:
             self._release(sequence, wanted)
             raise
+
+    def count_missed(self, tokens: int, found: int) -> None:
+        """Counts the tokens of a claim that were looked up and did not come."""
+        base = self._finder.base
+        self.missed += max(tokens - 1, 0) // base * base - found // base * base
 
     def _list_pages(self, root: Prefix, encoded: bytes) -> list[list[CachedOrStored | None]]:
         """The pages of each group at its borders before the last token."""
@@ -251,9 +252,9 @@ class StoreTier:
             for start in range(node.depth * base, stored.end, base):
                 node = node.extend(encoded[8 * start : 8 * (start + base)])
             if node.pages[page.group] is None:
-                page.is_stored = True
+                page.is_stored = page.is_fetched = True
                 self._pool.publish(page, node)
-        self._read += len(pages)
+        self.read += len(pages)
 
     def begin_get(self, pages: list[StoredPage], records: list[np.ndarray]) -> StoreCopy:
         """Begins to read pages into records."""

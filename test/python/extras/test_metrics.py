@@ -13,7 +13,7 @@ from collections import Counter
 import kvcache
 import pytest
 from event_router import Router, connect
-from kvcache import events
+from kvcache import events, reach
 from kvcache.metrics import Collector
 from kvcache.stores import Folder
 from places import ROOT
@@ -23,6 +23,7 @@ from test_events import publish
 
 SIZE = 4
 PLACES = {"GPU": "device", "CPU": "host", "STORAGE": "disk"}
+SOURCES = (*PLACES.values(), "store")
 
 
 def make(tiers=(8, 6, 8), **options):
@@ -102,10 +103,10 @@ def test_metrics_count_what_a_router_sees(seed):
 def test_groups_count_tokens_by_their_slowest_page():
     layers = [
         kvcache.KVCacheParams(
-            "f32", n_kv_heads=1, head_dim=4, page_size=SIZE, layer_ids=[i], reach=reach, enable_prefix_caching=True,
+            "f32", n_kv_heads=1, head_dim=4, page_size=SIZE, layer_ids=[i], reach=each, enable_prefix_caching=True,
             enable_kvcache_swapping_to_host=True, host_kvcache_swap_space_gb=1e-4,
         )
-        for i, reach in enumerate((kvcache.reach.full, kvcache.reach.window(5)))
+        for i, each in enumerate((reach.full, reach.window(5)))
     ]  # fmt: skip
     counts = set()
     for later in range(1, 6):
@@ -170,17 +171,46 @@ def test_server_answers_while_the_manager_works():
     assert len(leases) > 10
 
 
-def test_store_is_counted(tmp_path):
+def make_groups(*reaches, **options):
+    """Makes a manager with a group of layers for each reach."""
+    layers = [
+        kvcache.KVCacheParams(
+            "f32", n_kv_heads=1, head_dim=4, page_size=SIZE, layer_ids=[i], reach=each, enable_prefix_caching=True
+        )
+        for i, each in enumerate(reaches)
+    ]  # fmt: skip
+    params = kvcache.MultiKVCacheParams(layers)
+    return kvcache.PagedKVCacheManager(params, max_batch_size=2, max_seq_len=64, num_pages=14, **options)
+
+
+@pytest.mark.parametrize("is_prefetched", [False, True])
+@pytest.mark.parametrize("reaches", [(), (reach.full, reach.window(5)), (reach.full, reach.full)], ids=str)
+def test_store_is_counted(tmp_path, reaches, is_prefetched):
+    """Tokens of the store count once, in claims that succeed."""
     with Folder(tmp_path, 10**6, deadline=20) as folder:
         for hits in (0, 8):
-            manager = make(store=folder, store_name="model")
+            options = {"store": folder, "store_name": "model"}
+            manager = make_groups(*reaches, **options) if reaches else make(**options)
+            registry = register(manager, model_name="llama")
+            if is_prefetched:
+                manager.prefetch(list_tokens([1, 2])).wait()
+                manager.prefetch(list_tokens([7])).wait()
+            with pytest.raises(kvcache.OutOfPagesError):
+                manager.claim("large", list_tokens([1, 2, *range(30, 42)]))
             manager.claim("r", list_tokens([1, 2]))
             manager.step(["r"])
             manager.flush()
-            values = read(register(manager, model_name="llama"))
+            values = read(registry)
             assert values[key("kvcache_external_prefix_cache_queries_total")] == 8
             assert values[key("kvcache_external_prefix_cache_hits_total")] == hits
-            assert values[key("kvcache_pages_moved_total", target="store")] == 2 - hits // SIZE
+            moved = {each: values[key("kvcache_pages_moved_total", target=each)] for each in ("store", "device")}
+            count = manager.stats.pages_from_store + manager.stats.pages_to_store
+            assert moved == ({"store": 0, "device": count} if hits else {"store": count, "device": 0}) and count
+            manager.claim("again", list_tokens([1, 2]))
+            values = read(registry)
+            sources = [values[key("kvcache_prompt_tokens_cached_by_source_total", source=each)] for each in SOURCES]
+            assert sources == [8, 0, 0, hits] and values[key("kvcache_prefix_cache_hits_total")] == sum(sources)
+            assert values[key("kvcache_external_prefix_cache_queries_total")] == 8
 
 
 def test_dashboard_shows_metrics_that_exist():
