@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from .guarded_store import GuardedCopy
 from .prefixes import Page
 from .records import StoredPage
-from .stores import StoreCopy
 from .tables import Sequence
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Prefetch:
         self._wanted = wanted or []  # in the order of their tokens
         self._end = end
         self._copied = 0  # pages that have come, the first ones
-        self._copy: StoreCopy | None = None
+        self._copy: GuardedCopy | None = None
         self._records: list[np.ndarray] = []
         self._begin_wave(0)
 
@@ -84,17 +84,18 @@ class Prefetch:
         Returns whether all of it came.
         """
         assert self._copy
-        records, done = self._records, self._copy.done
+        records, copy = self._records, self._copy
         self._records, self._copy = [], None
-        if all(done):
+        if all(copy.done):
             self._begin_wave(self._copied + len(records))
         first = self._copied
-        for record, is_done in zip(records, done, strict=True):
+        for record, is_done in zip(records, copy.done, strict=True):
             page, stored = self._wanted[self._copied]
             if not (is_done and self._tier.load(record, stored, page.address.index)):
                 break
             self._copied += 1
-        self._tier.give_back(records)
+        if not copy.is_abandoned:
+            self._tier.give_back(records)
         return self._copied - first == len(records)
 
     def _finish(self) -> None:

@@ -16,13 +16,14 @@ import numpy as np
 from ..cache.groups import MultiKVCacheParams
 from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_string
+from .guarded_store import GuardedCopy, GuardedStore
 from .matches import Finder, Rows, sum_up
 from .pool import PagePool
 from .prefetch import WAVE, Prefetch
 from .prefixes import Page, Prefix
 from .records import Records, StoredPage
 from .storage import PageStore
-from .stores import Store, StoreCopy
+from .stores import Store
 from .tables import GroupTable, Sequence
 from .tokens import encode
 
@@ -48,7 +49,7 @@ class StoreTier:
     def __init__(
         self, store: Store, records: Records, pool: PagePool, groups: tuple[GroupTable, ...]
     ) -> None:
-        self._store = store
+        self._store = GuardedStore(store)
         self._records = records
         self._pool = pool
         self._groups = groups
@@ -57,7 +58,7 @@ class StoreTier:
         self._most_pending = _FEW
         self._refused: dict[Page, None] = {}
         self._again = 0.0  # when these are offered
-        self._puts: list[tuple[StoreCopy, list[Page], list[np.ndarray]]] = []
+        self._puts: list[tuple[GuardedCopy, list[Page], list[np.ndarray]]] = []
         self._free: list[np.ndarray] = []
         self.missed = self.read = self.written = 0
 
@@ -118,7 +119,8 @@ class StoreTier:
                 self._puts.remove(put)
                 self.written += sum(copy.done)
                 self._note_refused(page for page, is_done in zip(pages, copy.done) if not is_done)
-                self.give_back(records)
+                if not copy.is_abandoned:
+                    self.give_back(records)
 
     def _note_refused(self, pages: Iterable[Page]) -> None:
         """Notes pages that the store has refused, to offer those still cached later."""
@@ -256,7 +258,7 @@ class StoreTier:
                 self._pool.publish(page, node)
         self.read += len(pages)
 
-    def begin_get(self, pages: list[StoredPage], records: list[np.ndarray]) -> StoreCopy:
+    def begin_get(self, pages: list[StoredPage], records: list[np.ndarray]) -> GuardedCopy:
         """Begins to read pages into records."""
         return self._store.begin_get(
             [page.key for page in pages], [record.data for record in records]

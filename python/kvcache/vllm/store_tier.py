@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -27,7 +28,8 @@ from vllm.v1.kv_offload.tiering.backpressure import BackpressureDetector
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 
 from ..checks import check_instance, check_string
-from ..pages.stores import Store, StoreCopy
+from ..pages.guarded_store import GuardedCopy, GuardedStore
+from ..pages.stores import Store
 
 _VERSION = "kvcache vllm chunk 1"
 
@@ -74,7 +76,7 @@ class StoreTier(SecondaryTierManager):
                 f"expects chunks in host memory as bytes [chunks, size], got {self._chunks.ndim} dimensions"
             )
         self._root = make_root(offloading_spec, name, self._chunks.shape[1])
-        self._store = make_store(store, options)
+        self._store = GuardedStore(make_store(store, options))
         self._thread = ThreadPoolExecutor(1, "kvcache-store-tier")
         self._lookups = Lookups(tier_type, self._find)
         self._jobs: list[Job] = []
@@ -134,15 +136,16 @@ class StoreTier(SecondaryTierManager):
     def _find(self, keys: list[OffloadKey]) -> list[bool]:
         return self._thread.submit(self._store.find, self._make_keys(keys)).result()
 
-    def _submit(self, job: TransferJob, begin: Callable[..., StoreCopy]) -> None:
+    def _submit(self, job: TransferJob, begin: Callable[..., GuardedCopy]) -> None:
         keys = list(job.keys)
         buffers = [self._chunks[int(chunk)].data for chunk in job.chunk_ids]
         copy = self._thread.submit(begin, self._make_keys(keys), buffers)
-        self._jobs.append(Job(job.job_id, keys, job.is_promotion, copy))
+        self._jobs.append(Job(job.job_id, keys, job.is_promotion, copy, time.monotonic()))
 
     def _finish(self, job: Job) -> JobResult:
-        done = job.done
-        result = JobResult(job.number, len(done) == len(job.keys) and all(done))
+        done = job.copy.result().done
+        result = JobResult(job.number, all(done))
+        result.transfer_time = time.monotonic() - job.start
         result.transfer_bytes = sum(done) * self._chunks.shape[1]
         if job.is_load and not result.success:
             copied = tuple(key for key, is_done in zip(job.keys, done) if is_done)
@@ -159,28 +162,22 @@ class Job(NamedTuple):
         keys: The keys of the chunks.
         is_load: Whether they come from the store.
         copy: The copy, once the thread has begun it.
+        start: When the job began, in seconds of the monotonic clock.
     """
 
     number: int
     keys: list[OffloadKey]
     is_load: bool
-    copy: Future[StoreCopy]
+    copy: Future[GuardedCopy]
+    start: float
 
     def poll(self) -> bool:
         """Returns whether the copy has ended; never waits."""
-        return self.copy.done() and (self.copy.exception() is not None or self.copy.result().poll())
+        return self.copy.done() and self.copy.result().poll()
 
     def wait(self) -> None:
         """Waits until ``poll`` returns True."""
-        if self.copy.exception() is None:
-            self.copy.result().wait()
-
-    @property
-    def done(self) -> list[bool]:
-        """Whether each chunk was copied; none if the store has raised."""
-        if self.copy.exception() is not None:
-            return [False] * len(self.keys)
-        return self.copy.result().done
+        self.copy.result().wait()
 
 
 class Lookups(AsyncLookupManager):

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from faulty_store import FaultyStore
+from faulty_store import FaultyCopy, FaultyStore
 from kvcache.stores import Store
 from vllm.v1.kv_offload.base import LookupResult, OffloadingSpec, ReqContext, make_offload_key
 from vllm.v1.kv_offload.config import (
@@ -57,7 +57,7 @@ class Machine:
         self.tier = SecondaryTierFactory.create_secondary_tier(options, view, Spec(config))
         self.request = ReqContext("request")
         self.tier.on_new_request(self.request)
-        self.jobs = 0
+        self.store, self.jobs = store, 0
 
     def begin(self, keys, chunks, is_load):
         self.jobs += 1
@@ -69,7 +69,7 @@ class Machine:
         """Copies chunks; returns the keys that were copied."""
         number = self.begin(keys, chunks, is_load)
         (result,) = self.wait()
-        assert result.job_id == number
+        assert result.job_id == number and 0 < result.transfer_time < 60
         if result.success:
             assert result.successful_keys is None and result.transfer_bytes == SIZE * len(keys)
             return list(keys)
@@ -164,7 +164,7 @@ def replace(**parts):
 def test_other_models_and_formats_share_nothing(machine, change):
     key = make_key(0)
     assert machine.run([key], [0], False) == [key] and machine.look_up(make_key(0, group=1)) is MISS
-    other = Machine(FaultyStore(machine.tier._store.values, 0), **change)
+    other = Machine(FaultyStore(machine.store.values, 0), **change)
     assert other.look_up(key) is MISS
     other.tier.shutdown()
 
@@ -174,7 +174,7 @@ def test_partial_load_keeps_what_came(machine):
     machine.memory[:4] = [make_bytes(key) for key in keys]
     machine.run(keys, range(4), False)
     assert [machine.look_up(key) for key in keys] == [HIT] * 4
-    values = machine.tier._store.values
+    values = machine.store.values
     for key in machine.tier._make_keys([keys[1], keys[3]]):
         del values[key]
     assert machine.run(keys, [4, 5, 6, 7], True) == [keys[0], keys[2]]
@@ -250,6 +250,20 @@ def test_scheduler_waits_for_no_call():
     machine.tier.shutdown()
 
 
+@pytest.mark.filterwarnings("ignore:.*of the store:RuntimeWarning")
+def test_shutdown_ends_where_the_store_does_not(monkeypatch):
+    machine = Machine(FaultyStore({}, 0))
+    monkeypatch.setattr(FaultyCopy, "poll", lambda copy: False)
+    monkeypatch.setattr(FaultyCopy, "wait", lambda copy: None)
+    monkeypatch.setattr(FaultyStore, "close", lambda store: 1 / 0)
+    machine.begin([make_key(0)], [0], False)
+    assert not list(machine.tier.get_finished_jobs())
+    machine.tier.drain_jobs()
+    (result,) = machine.tier.get_finished_jobs()
+    assert not result.success
+    machine.tier.shutdown()
+
+
 def test_drain_waits_for_all_jobs(machine):
     numbers = [machine.begin([make_key(i)], [i], False) for i in range(5)]
     machine.tier.drain_jobs()
@@ -265,10 +279,12 @@ def test_another_thread_may_call(machine):
     assert answers == [HIT] and machine.run([key], [1], True) == [key]
 
 
-def test_store_that_raises_loses_only_its_chunks(monkeypatch, machine):
+@pytest.mark.filterwarnings("ignore:.*of the store:RuntimeWarning")
+@pytest.mark.parametrize("owner, name", [(FaultyStore, "begin_put"), (FaultyCopy, "poll")])
+def test_store_that_raises_loses_only_its_chunks(monkeypatch, machine, owner, name):
     key = make_key(0)
     with monkeypatch.context() as patch:
-        patch.setattr(FaultyStore, "begin_put", lambda *given: 1 / 0)
+        patch.setattr(owner, name, lambda *given: 1 / 0)
         patch.setattr(FaultyStore, "find", lambda *given: 1 / 0)
         machine.tier.submit_store(TransferJob(9, [key], np.array([0]), False, machine.request))
         (result,) = machine.wait()

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import warnings
 from collections import Counter
 from types import SimpleNamespace
 
@@ -236,6 +237,73 @@ def test_publisher_sees_pages_of_the_store():
     Machine(FaultyStore(values, 0)).serve(range(9))
     Machine(FaultyStore(values, 0), events=listener).manager.prefetch(range(9)).wait()
     assert len(listener.pages) == 4
+
+
+class Copy:
+    """A copy of a store of one's own."""
+
+    def __init__(self, done, polls=(True,)):
+        self.polls, self.done = itertools.cycle(polls), done
+
+    def poll(self):
+        return next(self.polls)
+
+    def wait(self):
+        pass
+
+
+def raise_error(*given):
+    raise OSError("down")
+
+
+class Raising(Copy):
+    poll = raise_error
+
+
+ANSWERS = [raise_error, lambda keys, *_: None, lambda keys, *_: [True], lambda keys, *_: [1] * len(keys)]
+WRONG = {
+    **{f"find {i}": ("find", answer) for i, answer in enumerate(ANSWERS)},
+    **{
+        f"{name} {i}": (name, answer)
+        for name in ("begin_put", "begin_get")
+        for i, answer in enumerate(
+            (
+                raise_error,
+                lambda keys, *_: None,
+                lambda keys, *_: Copy([True]),
+                lambda keys, *_: Copy([True] * (len(keys) + 1)),
+                lambda keys, *_: Copy(None),
+                lambda keys, *_: Copy(["yes"] * len(keys)),
+                lambda keys, *_: Raising([True] * len(keys)),
+                lambda keys, *_: Copy([True] * len(keys), [False]),  # never ends
+            )
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_store_that_breaks_its_rules_has_no_pages(monkeypatch, fault):
+    values, (name, answer) = {}, WRONG[fault]
+    Machine(FaultyStore(values, 0)).serve(range(9))
+    store = FaultyStore(values, 0)
+    machine = Machine(store)
+    monkeypatch.setattr(store, name, answer)
+    with pytest.warns(RuntimeWarning, match="its values count as missing"):
+        found = machine.serve(range(9), flush=False)
+        machine.serve(range(20, 29))
+    assert found == (8 if name == "begin_put" else 0)
+    check_end([machine.manager])
+    assert not machine.manager._prefetches
+    monkeypatch.undo()
+    assert machine.serve(range(9)) == 8
+
+
+def test_store_that_raises_is_harmless_where_warnings_are_errors(monkeypatch):
+    monkeypatch.setattr(FaultyStore, "find", raise_error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Machine(FaultyStore({}, 0)).serve(range(9)) == 0
 
 
 def test_invalid_arguments_are_rejected():
