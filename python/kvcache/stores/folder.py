@@ -6,12 +6,14 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
+import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeAlias
 
 from ..checks import check_flag, check_path, check_positive, check_positive_real
-from .usage import Usage
+from .usage import READ_FLAGS, Usage
 from .values import HEADER_BYTES, Header, import_xxhash, make_name, parse_header
 from .workers import Batch, Workers
 
@@ -38,6 +40,7 @@ class Folder:
 
     Raises:
         OSError: The folder can't be made or written.
+        TimeoutError: Another process locks the folder until the deadline.
         ModuleNotFoundError: ``pip install kvcache[stores]`` is missing.
     """
 
@@ -56,9 +59,7 @@ class Folder:
         check_flag(fsync=fsync)
         self._xxhash = import_xxhash()
         self._root = os.path.abspath(os.fsdecode(path))
-        for folder in (Path(self._root), Path(self._root, "tmp")):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._usage = Usage(Path(self._root), int(max_bytes))
+        self._usage = Usage(Path(self._root), int(max_bytes), float(deadline))
         self._name = secrets.token_hex(8)  # of temporary files of this process
         self._deadline = float(deadline)
         self._fsync = bool(fsync)
@@ -71,7 +72,7 @@ class Folder:
         found: list[bool] = []
 
         def look_up(batch: Batch) -> bool:
-            found.extend([os.path.exists(self._locate(key)) for key in keys])
+            found.extend([_is_file(self._locate(key)) for key in keys])
             return True
 
         batch = self._workers.begin([look_up], self._deadline)
@@ -93,6 +94,7 @@ class Folder:
     def close(self) -> None:
         """Ends all copies, at the latest at their deadline."""
         self._workers.close()
+        self._usage.close()
 
     def __enter__(self) -> Self:
         return self
@@ -108,11 +110,13 @@ class Folder:
 
     def _put(self, key: bytes, buffer: memoryview, batch: Batch) -> bool:
         path = self._locate(key)
-        try:
-            os.utime(path)
-            return True
-        except FileNotFoundError:
-            pass
+        with suppress(FileNotFoundError):
+            mode = os.lstat(path).st_mode
+            if stat.S_ISREG(mode):
+                os.utime(path)
+                return True
+            if stat.S_ISDIR(mode):
+                return False  # of others; a file replaces anything else
         data = memoryview(buffer).cast("B")
         size = HEADER_BYTES + len(data)
         temporary = f"{self._root}/tmp/{self._name}-{next(_numbers)}"
@@ -137,13 +141,16 @@ class Folder:
     def _get(self, key: bytes, buffer: memoryview, batch: Batch) -> bool:
         path = self._locate(key)
         data = memoryview(buffer).cast("B")
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        file = os.open(path, READ_FLAGS)
         try:
+            state = os.fstat(file)
+            if not stat.S_ISREG(state.st_mode):
+                return False
             encoded, digest = self._read(file, data, batch)
             header = parse_header(encoded, key)
-            if header and header.length != len(data):
+            if header and state.st_size == HEADER_BYTES + header.length != HEADER_BYTES + len(data):
                 return False  # another size than the caller's
-            if header and header.digest == digest:
+            if header == (len(data), digest, key):
                 os.utime(file)
                 return True
         finally:
@@ -183,6 +190,13 @@ class Folder:
     def _drop(self, key: bytes, batch: Batch) -> bool:
         self._usage.remove(self._locate(key))
         return True
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _move(source: str, target: str) -> None:

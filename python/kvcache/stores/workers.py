@@ -6,6 +6,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -57,13 +58,18 @@ class Batch:
 
     def wait(self) -> None:
         """Waits until ``poll`` returns True."""
-        self._all.wait(max(self._end - time.monotonic(), 0))
+        seconds = max(self._end - time.monotonic(), 0)
+        self._all.wait(min(seconds, threading.TIMEOUT_MAX))
         self.end()
 
     def end(self) -> None:
         """Ends the batch with what is copied so far."""
         with self.lock:
             self._all.set()
+
+
+Jobs: TypeAlias = "queue.SimpleQueue[tuple[Batch, int, Job] | None]"
+"""The jobs that wait, and None for each thread that ends."""
 
 
 class Workers:
@@ -75,14 +81,16 @@ class Workers:
     """
 
     def __init__(self, threads: int, most: int = 4096) -> None:
-        self._jobs = queue.SimpleQueue[tuple[Batch, int, Job] | None]()
+        self._jobs: Jobs = queue.SimpleQueue()
         self._most = most
         self._open: set[Batch] = set()
         self._is_closed = False
         for i in range(threads):
             name = f"kvcache-store-{i}"
-            threading.Thread(target=self._work, name=name, daemon=True).start()
+            threading.Thread(target=_work, args=[self._jobs], name=name, daemon=True).start()
         self._threads = threads
+        # No thread refers to this object, so those of a store that was not closed end too.
+        self._end = weakref.finalize(self, _end_threads, self._jobs, threads)
 
     def begin(self, jobs: Sequence[Job], seconds: float) -> Batch:
         """Begins jobs as a batch with a deadline."""
@@ -120,13 +128,18 @@ class Workers:
         for batch in self._open:
             batch.wait()
         self._open = set()
-        for _ in range(self._threads):
-            self._jobs.put(None)
+        self._end()
 
-    def _work(self) -> None:
-        while task := self._jobs.get():
-            _run(*task)
-            del task  # keeps no buffer of the caller while there is no job
+
+def _work(jobs: Jobs) -> None:
+    while task := jobs.get():
+        _run(*task)
+        del task  # keeps no buffer of the caller while there is no job
+
+
+def _end_threads(jobs: Jobs, threads: int) -> None:
+    for _ in range(threads):
+        jobs.put(None)
 
 
 def _run(batch: Batch, number: int, job: Job) -> None:

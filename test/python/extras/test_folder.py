@@ -3,8 +3,10 @@
 import contextlib
 import errno
 import fcntl
+import gc
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -89,10 +91,7 @@ def test_flipped_bit_is_a_miss_and_removes_the_file(tmp_path, position):
         data[position] ^= 1
         file.write_bytes(data)
         assert get(folder, 7) == []
-        is_length = 8 <= position < 16  # then it is a value of another size
-        assert file.exists() == is_length
-        if not is_length:
-            assert put(folder, 7) == [True] and get(folder, 7) == [7]
+        assert not file.exists() and put(folder, 7) == [True] and get(folder, 7) == [7]
 
 
 @pytest.mark.parametrize("length", [0, 1, HEADER - 1, HEADER, HEADER + 1, HEADER + SIZE - 2])
@@ -117,18 +116,57 @@ def test_value_under_another_key_is_a_miss(tmp_path):
         assert get(folder, 7, 8) == []
 
 
-def test_folders_and_links_instead_of_files_are_misses(tmp_path):
+def test_what_is_no_file_is_a_miss_until_it_is_replaced(tmp_path):
+    """A folder stays, and a link or a pipe is replaced by the value."""
     with open_folder(tmp_path) as folder:
         put(folder, 1)
-        find_file(tmp_path, 2).mkdir(parents=True)
-        find_file(tmp_path, 3).parent.mkdir(exist_ok=True)
+        for number in (2, 3, 4, 5, 6):
+            find_file(tmp_path, number).parent.mkdir(exist_ok=True)
+        find_file(tmp_path, 2).mkdir()
         find_file(tmp_path, 3).symlink_to(find_file(tmp_path, 1))
+        find_file(tmp_path, 4).symlink_to(tmp_path / "nothing")
+        os.mkfifo(find_file(tmp_path, 5))
         (tmp_path / "notes").mkdir()
         (tmp_path / "notes/mine").write_text("mine")
-        assert get(folder, 1, 2, 3) == [1]
+        start = time.monotonic()
+        assert get(folder, 1, 2, 3, 4, 5) == [1]
+        assert folder.find([make_key(n) for n in range(1, 6)]) == [True] + [False] * 4
+        assert put(folder, 2, 3, 4, 5) == [False] + [True] * 3
+        assert get(folder, 1, 2, 3, 4, 5) == [1, 3, 4, 5] and time.monotonic() - start < 5
+        assert read_usage(tmp_path) == count_bytes(tmp_path) - find_file(tmp_path, 2).stat().st_size
+        os.mkfifo(find_file(tmp_path, 6))
+        folder.remove([make_key(6)])
+        assert not find_file(tmp_path, 6).exists()
     with open_folder(tmp_path, 100) as folder:
-        assert put(folder, 4) == [False]
+        assert put(folder, 6) == [False]
     assert (tmp_path / "notes/mine").exists()
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_removed_folder_is_made_again(tmp_path, is_whole):
+    path, (one, other) = tmp_path / "pages", (make_key(1), make_key(2))
+    with open_folder(path) as folder, open_folder(path) as second:
+        assert put(folder, 1) == [True]
+        shutil.rmtree(path if is_whole else path / "tmp")
+        assert folder.find([one]) == [not is_whole]
+        assert put(folder, 2) == put(second, 3) == [True] and get(folder, 2, 3) == [2, 3]
+        assert folder.find([one, other]) == [not is_whole, True]
+        assert read_usage(path) == count_bytes(path)
+
+
+def test_lock_of_another_process_ends_at_the_deadline(tmp_path):
+    with open_folder(tmp_path, deadline=0.2) as folder:
+        put(folder, 1)
+        with open(tmp_path / "usage") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            start = time.monotonic()
+            assert put(folder, 2, 3, 4) == [False] * 3 and get(folder, 1) == [1]
+            folder.remove([make_key(1)])
+            with pytest.raises(TimeoutError, match="another process locks the folder until the deadline"):
+                open_folder(tmp_path, deadline=0.1)
+            assert time.monotonic() - start < 5
+        time.sleep(0.3)
+        assert put(folder, 2) == [True] and get(folder, 1, 2) == [1, 2]
 
 
 def test_invalid_keys_and_buffers_are_misses(tmp_path):
@@ -261,7 +299,7 @@ def test_find_that_hangs_ends_at_its_deadline(tmp_path, monkeypatch):
     release = threading.Event()
     with open_folder(tmp_path, deadline=0.2) as folder:
         put(folder, 1)
-        monkeypatch.setattr(os.path, "exists", lambda path: release.wait())
+        monkeypatch.setattr(os, "lstat", lambda path: release.wait())
         assert folder.find([make_key(1)]) == [False]
         release.set()
 
@@ -291,6 +329,31 @@ def test_closed_folder_finds_nothing(tmp_path):
     assert put(folder, 2) == [False] and get(folder, 1) == [] and folder.find([make_key(1)]) == [False]
     folder.remove([make_key(1)])
     assert find_file(tmp_path, 1).exists()
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_ended_folder_leaves_no_thread_and_no_file(tmp_path, is_closed):
+    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    folder = open_folder(tmp_path)
+    put(folder, 1)
+    assert threading.active_count() == threads + 2
+    if is_closed:
+        folder.close()
+        assert len(os.listdir("/proc/self/fd")) == files
+    else:
+        del folder
+        gc.collect()
+    end = time.monotonic() + 10
+    while threading.active_count() > threads:
+        assert time.monotonic() < end, "a thread goes on"
+        time.sleep(0.01)
+    assert len(os.listdir("/proc/self/fd")) == files
+
+
+@pytest.mark.parametrize("deadline", [1e10, 1e300])
+def test_any_deadline_is_accepted(tmp_path, deadline):
+    with open_folder(tmp_path, deadline=deadline) as folder:
+        assert put(folder, 1) == [True] and get(folder, 1) == [1]
 
 
 def test_process_ends_while_a_thread_hangs(tmp_path):
@@ -342,14 +405,15 @@ def test_start_removes_stale_files_alone(tmp_path):
     with open_folder(tmp_path) as folder:
         put(folder, 1)
     foreign = [tmp_path / name for name in ("tmp/thesis.tex", "db/precious.sqlite")]
-    old, new = (tmp_path / "tmp" / f"{letter * 16}-7" for letter in "ab")
-    for path, age in ((old, 100), (new, 5), *((path, 100) for path in foreign)):
+    dead, alive = (tmp_path / "tmp" / f"{letter * 16}-7" for letter in "ab")
+    for path in (dead, alive, *foreign):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(bytes(100))
-        os.utime(path, (time.time() - age,) * 2)
     (tmp_path / "usage").write_bytes(b"\xff" * 8)  # a count of a process that died
-    with open_folder(tmp_path) as folder:
-        assert not old.exists() and new.exists() and all(path.exists() for path in foreign)
+    lock = open(alive)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # as a process that writes the file
+    with lock, open_folder(tmp_path) as folder:
+        assert not dead.exists() and alive.exists() and all(path.exists() for path in foreign)
         assert read_usage(tmp_path) == count_bytes(tmp_path) - 200
         assert put(folder, 2) == [True]
         folder.remove([make_key(i) for i in range(9000)])
@@ -415,7 +479,7 @@ def test_processes_that_are_killed_leave_no_wrong_value(tmp_path):
         (ValueError, "'max_bytes' to be positive, got 0", ("x", 0), {}),
         (ValueError, "'deadline' to be positive", ("x", 1), {"deadline": 0}),
         (TypeError, "'fsync' to be True or False", ("x", 1), {"fsync": 1}),
-        (OSError, "Not a directory|File exists", ("file", 1), {}),
+        (NotADirectoryError, "expects a store's path to be a folder: .*file'", ("file", 1), {}),
         (OSError, "Not a directory", ("file/x", 1), {}),
     ],
 )
