@@ -32,6 +32,13 @@ class PrefixRoutes:
         self._url = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "dynamo.indexer", "--port", str(port), "--threads", "1"]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
+
+    def _wait_until_ready(self) -> None:
         end = time.monotonic() + 60
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > end:

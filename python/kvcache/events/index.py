@@ -123,6 +123,10 @@ class BlockIndex:
             del removed[key], stored[key]
         return [*self._list_stored(_sort(stored)), *_list_removed(removed.values(), self._tag)]
 
+    def clear(self) -> None:
+        """Forgets all blocks."""
+        self._published.clear()
+
     def list_blocks(self) -> list[Block]:
         """The published blocks, parents before children."""
         return list(_sort({block.key: block for block in self._published.values()}))

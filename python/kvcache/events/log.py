@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
+from .feed import Feed
 from .index import CLEARED, BlockIndex, Change, Event
 
 SNAPSHOT = b"snapshot-v1"
@@ -17,6 +20,8 @@ SNAPSHOT = b"snapshot-v1"
 _CHUNK = 4096  # blocks per batch of a snapshot
 _LATE = 100_000  # changes that wait; a step with more of them waits itself
 _PAUSE = 5e-5  # seconds in which other threads get Python's lock
+_GREETING = 0.1  # seconds until a new subscriber gets a batch
+_logger = logging.getLogger(__name__)
 
 Frames = list[bytes]
 
@@ -33,13 +38,14 @@ class EventLog:
         topic: The first frame of each batch.
         rank: The data-parallel rank in each batch.
         encode: Encodes a batch.
-        send: Sends the frames of a batch; it may not raise.
+        feed: The socket of batches.
 
     Attributes:
         epoch: The number of the first batch.
         next: The number of the next one.
         index: The blocks, once there is a manager.
         waiting: Changes of steps, of which no batch was made yet.
+        is_closed: Whether no batch is made any more.
     """
 
     def __init__(
@@ -48,7 +54,7 @@ class EventLog:
         topic: bytes,
         rank: int,
         encode: Any,
-        send: Callable[[Frames], None],
+        feed: Feed,
     ) -> None:
         self._lock = threading.Lock()
         # Routers drop batches with older numbers, also those of a former process.
@@ -59,7 +65,8 @@ class EventLog:
         self._topic = topic
         self._rank = rank
         self._encode = encode
-        self._send = send
+        self._feed = feed
+        self.is_closed = False
 
     def begin(self, index: BlockIndex) -> None:
         """Begins the blocks of a manager; routers forget all others."""
@@ -70,16 +77,34 @@ class EventLog:
     def settle(self, pause: Callable[[], None] = lambda: None) -> None:
         """Makes batches of the changes that wait; calls ``pause`` after some blocks."""
         with self._lock:
-            while self.waiting:
+            while self.waiting and not self.is_closed:
                 assert self.index
-                if events := self.index.update(self.waiting.popleft(), pause):
-                    self._add(events)
+                try:
+                    events = self.index.update(self.waiting.popleft(), pause)
+                    if events:
+                        self._add(events)
+                except Exception:
+                    _logger.exception("a step's events are lost, so routers forget all blocks")
+                    self.index.clear()
+                    self._add([CLEARED])
+
+    def greet(self) -> None:
+        """Makes a batch without events for new subscribers, which then find a gap."""
+        with self._lock:
+            if not self.is_closed and self._feed.has_new_subscriber():
+                self._add([])
+
+    def close(self) -> None:
+        """Makes no more batches, and closes the socket."""
+        with self._lock:
+            self.is_closed = True
+            self._feed.close()
 
     def _add(self, events: list[Event]) -> None:
         frames = self._make_batch(self.next, events)
         self.next += 1
         self._batches.append(frames)
-        self._send(frames)
+        self._feed.send(frames)
 
     def list_replay(self, start: int) -> Iterator[Frames]:
         """Yields the batches from a number on.
@@ -140,7 +165,7 @@ class Sender:
         """Adds the changes of a step."""
         self._log.waiting.append(changes)
         self._waiting += len(changes)
-        if self._waiting > _LATE or self._is_closed:
+        if self._waiting > _LATE:
             self._log.settle()
             self._waiting = 0
         else:
@@ -155,10 +180,12 @@ class Sender:
 
     def _run(self) -> None:
         while not self._is_closed:
-            self._wakes.wait()
+            self._wakes.wait(_GREETING)
             self._wakes.clear()
             self._waiting = 0
-            self._log.settle(self._pause)
+            with suppress(Exception):  # such as of an encoder; the next batch shows a gap
+                self._log.settle(self._pause)
+                self._log.greet()
 
     def _pause(self) -> None:
         if self._waiting <= _LATE and not self._is_closed:

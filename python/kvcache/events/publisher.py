@@ -13,7 +13,8 @@ from ..checks import check_flag, check_integer, check_positive, check_string
 from ..pages.prefixes import Page
 from .hashes import BlockHasher, import_extra
 from .index import BlockIndex, Change
-from .log import EventLog, Frames, Sender
+from .feed import Feed
+from .log import EventLog, Sender
 from .replay import ReplayServer
 
 _QUEUE = 100_000  # batches that wait for a slow client, as in vLLM
@@ -26,7 +27,8 @@ class Publisher:
     the pages that were cached, moved and dropped. Events contain the tokens of users,
     so endpoints are on this machine unless ``public`` is set. A thread hashes and sends
     the pages, so steps wait for neither, unless it is 100,000 pages late. A client that
-    is too slow misses batches, and repairs its state from ``replay``.
+    is too slow misses batches, and repairs its state from ``replay``. A new client gets
+    a batch without events, so that it finds what it has missed.
 
     Args:
         endpoint: The endpoint of the batches, such as ``"tcp://127.0.0.1:5557"`` or
@@ -67,6 +69,8 @@ class Publisher:
         check_string(topic=topic)
         check_flag(bind=bind, public=public)
         check_integer(rank=rank)
+        if not 0 <= rank < 1 << 31:
+            raise ValueError(f"expects 'rank' to be 0 to 2^31 - 1, got {rank}")
         check_positive(kept_batches=kept_batches)
         _check_endpoint("endpoint", endpoint, public)
         if replay is not None:
@@ -74,13 +78,14 @@ class Publisher:
         self._zmq, msgspec = import_extra("zmq"), import_extra("msgspec")
         self._hasher = BlockHasher(block_hash, seed)
         encode = msgspec.msgpack.Encoder().encode
-        self._log = EventLog(int(kept_batches), topic.encode(), int(rank), encode, self._send)
         self._context = self._zmq.Context()
         self._server: ReplayServer | None = None
         self.replay: str | None = None
         try:
-            self._socket = self._open(self._zmq.PUB, "endpoint", endpoint, bind)
-            self.endpoint = _get_endpoint(self._socket, endpoint, bind)
+            socket = self._open(self._zmq.XPUB, "endpoint", endpoint, bind)
+            self.endpoint = _get_endpoint(socket, endpoint, bind)
+            format_ = topic.encode(), int(rank), encode
+            self._log = EventLog(int(kept_batches), *format_, Feed(socket))
             if replay is not None:
                 router = self._open(self._zmq.ROUTER, "replay", replay)
                 self.replay = _get_endpoint(router, replay)
@@ -111,34 +116,29 @@ class Publisher:
     def begin(self, groups: tuple[LayerGroup, ...]) -> None:
         """Begins to publish a manager with these groups; the manager calls it.
 
-        Raises ``ValueError`` for a second manager.
+        Raises ``ValueError`` for a second manager, and if the publisher is closed.
         """
+        if self._log.is_closed:
+            raise ValueError("the publisher is closed")
         if self._log.index:
             raise ValueError("the publisher has a manager already: make one for each")
         self._log.begin(BlockIndex(groups, self._hasher))
 
     def publish(self, changed: Iterable[Page]) -> None:
-        """Publishes pages that changed; the manager calls it."""
-        self._sender.add([Change(page, page.prefix, page.address.place) for page in changed])
+        """Publishes pages that changed, unless closed; the manager calls it."""
+        if not self._log.is_closed:
+            self._sender.add([Change(page, page.prefix, page.address.place) for page in changed])
 
     def flush(self) -> None:
         """Waits until the pages of all steps so far have been sent."""
         self._log.settle()
 
-    def _send(self, frames: Frames) -> None:
-        if self._socket.closed:
-            return
-        try:
-            self._socket.send_multipart(frames, self._zmq.NOBLOCK)
-        except self._zmq.ZMQError:
-            pass  # clients find a gap, and ask for a replay
-
     def close(self) -> None:
         """Sends waiting batches for at most a second, and closes the endpoints."""
-        if self._socket.closed:
+        if self._log.is_closed:
             return
         self._sender.close()
-        self._socket.close(linger=1000)
+        self._log.close()
         self._context.term()
         if self._server:
             self._server.join()

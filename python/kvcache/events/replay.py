@@ -45,8 +45,8 @@ class ReplayServer:
                     self._answer(self._socket.recv_multipart())
                 except zmq.ContextTerminated:
                     return
-                except zmq.ZMQError:
-                    continue  # the client is gone
+                except Exception:
+                    continue  # the client is gone, or its answer can't be made
 
     def _answer(self, request: Frames) -> None:
         if len(request) != 3 or request[1]:

@@ -173,6 +173,37 @@ def test_flush_sends_all():
         assert not publisher._log.waiting and publisher._log.next == publisher._log.epoch + 2
 
 
+@pytest.mark.parametrize("name", ["update", "_list_stored"])
+def test_thread_survives_an_error(monkeypatch, caplog, name):
+    """Routers forget all blocks, because some events are lost."""
+    with publish() as publisher, connect(publisher) as client:
+        manager, router = make_manager(publisher), Router(SIZE)
+        serve(manager, range(9))
+        client.update(router)
+        assert router.match(range(9)) == 8
+        with monkeypatch.context() as patch:
+            patch.setattr(events.index.BlockIndex, name, lambda *given: 1 / 0)
+            serve(manager, range(20, 29))
+            publisher.flush()
+        client.update(router)
+        assert not router.blocks and "events are lost" in caplog.text
+        serve(manager, range(30, 39))
+        client.update(router)
+        assert router.match(range(30, 39)) == 8 and len(router.blocks) == 2
+
+
+def test_replay_survives_an_error(monkeypatch):
+    with publish() as publisher, connect(publisher) as client:
+        manager = make_manager(publisher)
+        serve(manager, range(9))
+        with monkeypatch.context() as patch:
+            failed = threading.Event()
+            patch.setattr(events.log.EventLog, "list_snapshot", lambda log: failed.set() or 1 / 0)
+            client.socket.send_multipart([b"", b"snapshot-v1"])
+            assert failed.wait(10)
+        assert client.make_router(SIZE).count() == count_cached(manager)
+
+
 # --- Format ---------------------------------------------------------------------
 
 
@@ -184,9 +215,8 @@ def test_batches_have_the_format_of_vllm():
             live.subscribe(b"kv@pod@model")
             live.connect(publisher.endpoint)
             manager = make_manager(publisher)
-            while not live.poll(100):  # until the subscription has arrived
-                serve(manager, [7] * SIZE)
-                manager.reset_prefix_cache()
+            while msgspec.msgpack.decode(live.recv_multipart()[2])[1:] != [[], 3]:
+                pass  # until the batch that greets the subscriber
             before = publisher.num_batches
             serve(manager, [1, 2, 3, 4, 5, 6, 7, 8, 9], b"tenant")
             frames = live.recv_multipart()
@@ -397,13 +427,24 @@ def test_clients_that_hang_delay_nothing():
 # --- Ends -------------------------------------------------------------------------
 
 
-def test_manager_works_after_the_publisher_was_closed():
+def test_manager_works_after_the_publisher_was_closed(monkeypatch):
     publisher = publish()
     manager = make_manager(publisher)
     publisher.close()
     publisher.close()
+    monkeypatch.setattr(events.hashes.BlockHasher, "hash", None)  # nothing is hashed any more
     serve(manager, range(9))
-    assert manager.match(range(9)) == 8
+    publisher.flush()
+    assert manager.match(range(9)) == 8 and not publisher._log.waiting
+
+
+@pytest.mark.parametrize("has_manager", [False, True])
+def test_closed_publisher_takes_no_manager(has_manager):
+    publisher = publish()
+    make_manager(publisher) if has_manager else None
+    publisher.close()
+    with pytest.raises(ValueError, match="the publisher is closed"):
+        make_manager(publisher)
 
 
 def test_process_ends_without_close():
@@ -452,6 +493,8 @@ def test_endpoints_for_other_machines_need_to_be_public(name, host):
         (OSError, "can't bind 'endpoint' 'ipc:///no/such/folder/x'", {"endpoint": "ipc:///no/such/folder/x"}),
         (TypeError, "'endpoint' to be a string, got 5557", {"endpoint": 5557}),
         (TypeError, "'rank' to be an integer", {"rank": "0"}),
+        (ValueError, r"'rank' to be 0 to 2\^31 - 1, got 2147483648", {"rank": 2**31}),
+        (ValueError, r"'rank' to be 0 to 2\^31 - 1, got -1", {"rank": -1}),
         (TypeError, "'bind' to be True or False", {"bind": 1}),
         (ValueError, "'kept_batches' to be positive", {"kept_batches": 0}),
         (ValueError, "'block_hash' to be one of", {"block_hash": "md5"}),

@@ -1,5 +1,6 @@
 """Tests of a manager's events by NVIDIA Dynamo's standalone indexer."""
 
+import importlib
 import json
 import random
 import re
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 
 import kvcache
@@ -133,24 +135,27 @@ def test_indexer_repairs_dropped_batches(indexer):
         synchronize(indexer, manager)
         check(indexer, manager, prompts)
         for count in (1, 5, 20):
-            live, publisher._socket = publisher._socket, DeafSocket()
+            live, publisher._log._feed = publisher._log._feed, DeafFeed()
             for _ in range(count):
                 serve(manager, draw.choice(prompts)[0][: draw.randint(1, 40)])
-            publisher._socket = live
+            publisher._log._feed = live
             synchronize(indexer, manager)
             check(indexer, manager, prompts)
 
 
-class DeafSocket:
-    """A socket that drops what it sends."""
+class DeafFeed:
+    """A feed that drops what it sends."""
 
-    closed = False
-
-    def send_multipart(self, frames, flags):
+    def send(self, frames):
         pass
 
+    def has_new_subscriber(self):
+        return False
 
-def test_indexer_forgets_a_restarted_manager(indexer):
+
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_indexer_forgets_a_restarted_manager(indexer, is_idle):
+    """Also before the first step."""
     prompt = list(range(9))
     with publish() as publisher:
         manager = make_manager(publisher)
@@ -162,7 +167,8 @@ def test_indexer_forgets_a_restarted_manager(indexer):
         endpoint = publisher.endpoint
     with events.Publisher(endpoint, replay=replay) as publisher:
         manager = make_manager(publisher)
-        synchronize(indexer, manager)
+        if not is_idle:
+            synchronize(indexer, manager)
         assert manager.match(prompt) == 0
         check(indexer, manager, [(prompt, None)])
 
@@ -210,8 +216,26 @@ def test_indexer_counts_only_groups_that_reach_all_tokens(indexer):
             assert manager.match(prompt) <= found == expected * SIZE
 
 
+def test_routes_of_the_example_leave_no_indexer_when_they_fail(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    routes = importlib.import_module("disaggregated_routes")
+    processes, popen = [], subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **more: processes.append(popen(*given, **more)) or processes[0])
+    monkeypatch.setattr(routes.PrefixRoutes, "_is_ready", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        routes.PrefixRoutes(SIZE)
+    assert len(processes) == 1 and processes[0].poll() is not None
+
+
 def test_how_to_finds_the_prefixes_of_two_workers(indexer):
     page = (ROOT / "docs/how-to/route-by-prefix.md").read_text()
-    (program,) = re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert "http://127.0.0.1:8090" in program
-    exec(program.replace("http://127.0.0.1:8090", indexer.url), {})
+    first, unregister = re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert "http://127.0.0.1:8090" in first
+    names = {}
+    exec(first.replace("http://127.0.0.1:8090", indexer.url), names)
+    worker = {"instance_id": 0, "endpoint": "tcp://127.0.0.1:9", "model_name": "llama", "block_size": 64}
+    with pytest.raises(urllib.error.HTTPError, match="409"):
+        names["ask"]("/register", **worker)
+    exec(unregister, names)
+    assert names["count_found"](names["prompts"][0]) == [0, 0]
+    names["ask"]("/register", **worker)
