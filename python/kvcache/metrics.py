@@ -121,7 +121,8 @@ _COUNTERS = (
 class Collector:
     """A collector for ``prometheus_client`` that reads the counts of managers.
 
-    It may be read by any thread while the managers work.
+    It may be read by any thread while the managers work. A registry takes one collector
+    per prefix: pass it several managers.
 
     Args:
         managers: A manager, or managers by the names of their engines.
@@ -161,21 +162,28 @@ class Collector:
                 name="prometheus_client",
             ) from error
 
+    def describe(self) -> Iterator[Any]:
+        """Yields the metrics without values, so that a registry refuses equal names."""
+        for metrics, family in self._list_metrics():
+            for metric in metrics:
+                yield self._fill(metric, family, {})
+
     def collect(self) -> Iterator[Any]:
         """Yields the metrics of all managers; ``prometheus_client`` calls it."""
         stats = {name: manager.stats for name, manager in self._managers.items()}
-        for metrics, family in (
-            (_GAUGES, self._core.GaugeMetricFamily),
-            (_COUNTERS, self._core.CounterMetricFamily),
-        ):
+        for metrics, family in self._list_metrics():
             for metric in metrics:
                 yield self._fill(metric, family, stats)
+
+    def _list_metrics(self) -> tuple[tuple[tuple[_Metric, ...], Any], ...]:
+        """The metrics of each family of ``prometheus_client``."""
+        return (_GAUGES, self._core.GaugeMetricFamily), (_COUNTERS, self._core.CounterMetricFamily)
 
     def _fill(self, metric: _Metric, family: Any, stats: dict[str, CacheStats]) -> Any:
         labels = ["model_name", "engine", *([metric.label] if metric.label else [])]
         filled = family(self._prefix + metric.name, metric.text, labels=labels)
-        for engine, manager in self._managers.items():
-            value = metric.read(manager, stats[engine])
+        for engine, each in stats.items():
+            value = metric.read(self._managers[engine], each)
             own = [self._model_name, engine]
             if isinstance(value, dict):
                 for part, number in value.items():

@@ -261,6 +261,15 @@ def test_collector_rejects_invalid_arguments(error, message, arguments):
         Collector(first(), *others)
 
 
+@pytest.mark.parametrize("auto_describe", [False, True])
+def test_registry_refuses_a_second_collector_of_a_prefix(auto_describe):
+    registry = CollectorRegistry(auto_describe=auto_describe)
+    registry.register(Collector(make()))
+    with pytest.raises(ValueError, match="Duplicated timeseries.*kvcache_"):
+        registry.register(Collector(make()))
+    registry.register(Collector(make(), "other"))
+
+
 def test_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client.core", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'kvcache\[metrics\]'"):
