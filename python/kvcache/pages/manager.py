@@ -72,7 +72,8 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         events: A listener that publishes the cached pages, such as
             ``kvcache.events.Publisher``. Needs ``enable_prefix_caching``.
         max_retained_share: The most pages that ``retain`` of ``claim`` keeps, as a
-            share of ``num_pages``; 0 ignores it.
+            share of ``num_pages``; 0 ignores it. Higher priorities take the share of
+            lower ones.
         store: A store for cached pages that outlive the manager, such as
             ``kvcache.stores.Folder``. Needs ``enable_prefix_caching``.
         store_name: The name of the model, its revision, and its part of the cache.
@@ -169,8 +170,8 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             How many of the tokens are in the cache already.
 
         Raises:
-            ValueError: The sequence exists already, a hint is out of range, or ``grow``
-                raises it.
+            ValueError: The sequence exists already, a hint is out of range or without
+                prefix caching, or ``grow`` raises it.
             TypeError: The salt is not bytes, a hint is no ``Retain``, or ``grow``
                 raises it.
             OutOfPagesError: As for ``grow``; no sequence begins then.
@@ -178,6 +179,8 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         check_request(request=request)
         self._check_new(request)
         hints = parse_retain(retain) if retain else ()
+        if hints and not self.params.enable_prefix_caching:
+            raise ValueError("'retain' needs 'enable_prefix_caching'")
         if self._tier:
             with self.prefetch(tokens, salt=salt) as prefetch:
                 prefetch.wait()

@@ -58,7 +58,7 @@ class PageQuestions:
     @property
     def num_retained_pages(self) -> int:
         """The number of pages with hints that have not expired."""
-        return self._pool.retained.count()
+        return len(self._pool.retained)
 
     def match(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
         """The number of tokens that ``claim`` would find cached; changes nothing."""

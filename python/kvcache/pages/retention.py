@@ -6,7 +6,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import chain, count
@@ -37,6 +37,8 @@ class Retain(NamedTuple):
 
 def parse_retain(retain: Iterable[Retain]) -> tuple[Retain, ...]:
     """Checks the hints of a sequence."""
+    if isinstance(retain, Retain):
+        raise TypeError(f"expects 'retain' to be a sequence of Retain, got one: {retain!r}")
     try:
         hints = tuple(retain)
     except TypeError:
@@ -56,18 +58,23 @@ class Retention:
 
     Attributes:
         priority: The priority by which an ``EvictionOrder`` lists the page.
+        order: The number of the page among those with hints, by their first ones.
     """
 
-    __slots__ = ("_seconds", "_since", "priority")
+    __slots__ = ("_seconds", "_since", "order", "priority")
 
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}  # by priority
         self._since = math.inf
-        self.priority = 0
+        self.priority = self.order = 0
 
     def add(self, hint: Retain) -> None:
         before = self._seconds.get(hint.priority, 0.0)
         self._seconds[hint.priority] = max(float(hint.seconds), before)
+
+    def clear(self) -> None:
+        """Removes all hints."""
+        self._seconds = {}
 
     def begin_clock(self) -> None:
         """Begins the time after the last use."""
@@ -81,11 +88,17 @@ class Retention:
 
     def find_current(self, now: float) -> tuple[int, float]:
         """The highest priority that has not expired, or 0, and when it expires."""
-        since = self._since
-        for priority in sorted(self._seconds, reverse=True):
-            if since + self._seconds[priority] > now:
-                return priority, since + self._seconds[priority]
+        # Another thread may read it, so each attribute is read once.
+        since, seconds = self._since, self._seconds
+        for priority in sorted(seconds, reverse=True):
+            if since + seconds[priority] > now:
+                return priority, since + seconds[priority]
         return 0, math.inf
+
+    def find_end(self, now: float) -> float:
+        """The first time after ``now`` at which a hint may expire."""
+        ends = (min(self._since, now) + seconds for seconds in self._seconds.values())
+        return min((end for end in ends if end > now), default=math.inf)
 
 
 class EvictionOrder:
@@ -140,6 +153,12 @@ class EvictionOrder:
         else:
             del self._plain[page]
 
+    def relist(self, page: Page) -> None:
+        """Lists a page anew, whose hints have changed; its last use stays."""
+        assert page.retention
+        self._take(page, page.retention)
+        self._insert(page, page.retention, time.monotonic())
+
     def _insert(self, page: Page, retention: Retention, now: float) -> None:
         retention.priority, deadline = retention.find_current(now)
         self._deadline = min(self._deadline, deadline)
@@ -164,22 +183,27 @@ class EvictionOrder:
 class RetainedPages:
     """The pages with hints, at most a number of them.
 
+    Where there is no room, a page with a higher priority takes that of a lower one: of
+    the lowest, the page that was hinted last. So a page has hints as long as any of its
+    descendants has.
+
     Args:
         most: The most pages that have hints at a time.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._pages: dict[Page, None] = {}
+        self._pages: dict[Page, int] = {}  # with the priority that lists each
+        self._listed: dict[int, list[Page]] = {}  # by priority, in the order of first hints
+        self._numbers = count()
+        self._deadline = math.inf  # before it, no hint expires
 
     def __len__(self) -> int:
-        """The number of pages with hints, also if these have just expired."""
-        return len(self._pages)
-
-    def count(self) -> int:
-        """Counts the pages whose hints have not expired."""
-        self._drop_expired()
-        return len(self._pages)
+        """The number of pages whose hints have not expired; any thread may ask."""
+        now = time.monotonic()
+        if now < self._deadline:
+            return len(self._pages)
+        return sum(_has_hint(page, now) for page in list(self._pages))
 
     def retain(self, page: Page, hints: Iterable[Retain], end: int) -> bool:
         """Gives a page the hints that cover it; returns False if there is no room.
@@ -189,26 +213,67 @@ class RetainedPages:
         chosen = [hint for hint in hints if end <= hint.stop]
         if not chosen:
             return True
-        if page not in self._pages:
-            if len(self._pages) >= self._most:
-                self._drop_expired()
-            if len(self._pages) >= self._most:
-                return False
-            self._pages[page] = None
-            page.retention = page.retention or Retention()
-        assert page.retention
+        now, priority = time.monotonic(), max(hint.priority for hint in chosen)
+        self._drop_expired(now)
+        if page not in self._pages and not self._has_room(priority):
+            return False
+        retention = page.retention = page.retention or Retention()
         for hint in chosen:
-            page.retention.add(hint)
+            retention.add(hint)
+        self._deadline = min(self._deadline, retention.find_end(now))
+        if page not in self._pages:
+            retention.order = next(self._numbers)
+        if priority > self._pages.get(page, 0):
+            self._unlist(page)
+            self._list(page, priority)
         return True
 
     def drop(self, page: Page) -> None:
         """Removes the hints of a page that no ``EvictionOrder`` lists."""
-        self._pages.pop(page, None)
+        self._unlist(page)
         page.retention = None
 
-    def _drop_expired(self) -> None:
-        now = time.monotonic()
-        for page in [*self._pages]:
+    def _has_room(self, priority: int) -> bool:
+        """Returns whether one more page has room; takes it from a lower priority."""
+        if len(self._pages) < self._most:
+            return True
+        lowest = min(self._listed, default=priority)
+        if lowest >= priority:
+            return False
+        page = self._listed[lowest][-1]
+        assert page.retention
+        self._unlist(page)
+        page.retention.clear()
+        if page.order:
+            page.order.relist(page)
+        return True
+
+    def _list(self, page: Page, priority: int) -> None:
+        self._pages[page] = priority
+        insort(self._listed.setdefault(priority, []), page, key=_get_order)
+
+    def _unlist(self, page: Page) -> None:
+        if priority := self._pages.pop(page, 0):
+            pages = self._listed[priority]
+            del pages[bisect_left(pages, _get_order(page), key=_get_order)]
+            if not pages:
+                del self._listed[priority]
+
+    def _drop_expired(self, now: float) -> None:
+        """Lists the pages whose hints have not expired, by the priority they have."""
+        if now < self._deadline:
+            return
+        pages, self._pages, self._listed, self._deadline = self._pages, {}, {}, math.inf
+        for page in pages:
             assert page.retention
-            if not page.retention.find_current(now)[0]:
-                del self._pages[page]
+            if priority := page.retention.find_current(now)[0]:
+                self._list(page, priority)
+                self._deadline = min(self._deadline, page.retention.find_end(now))
+
+
+_get_order = attrgetter("retention.order")
+
+
+def _has_hint(page: Page, now: float) -> bool:
+    retention = page.retention
+    return bool(retention and retention.find_current(now)[0])

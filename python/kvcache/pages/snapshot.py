@@ -127,7 +127,7 @@ class CacheStats:
         tokens_found_on_host: The number of found tokens that were on the host.
         tokens_found_on_disk: The number of found tokens that were on the disk.
         pages_available: Pages of the device that are free now, or cached and unused.
-        pages_retained: Pages that have hints now, also if these have just expired.
+        pages_retained: Pages that have hints now.
         sequences: The number of sequences now.
         tokens_looked_up_in_store: Tokens that ``claim`` looked up in the store.
         tokens_found_in_store: The number of found tokens that came from the store, and

@@ -29,7 +29,7 @@ def clock(monkeypatch):
 
 def make(num_pages=8, share=0.5, **options):
     params = kvcache.KVCacheParams(
-        "f32", n_kv_heads=1, head_dim=4, page_size=SIZE, total_num_layers=1, enable_prefix_caching=True, **options
+        "f32", 1, 4, page_size=SIZE, total_num_layers=1, **{"enable_prefix_caching": True, **options}
     )
     return kvcache.PagedKVCacheManager(
         params, max_batch_size=4, max_seq_len=64, num_pages=num_pages, max_retained_share=share
@@ -58,11 +58,24 @@ class Model:
     def __init__(self, num_pages, most):
         self.num_pages, self.most = num_pages, most
         self.pages, self.number = {}, 0  # page: [number, time, hints]
+        self.hinted = []  # pages in the order of their first hints
         self.events = Counter()
 
     def priority(self, page, now):
         _, since, hints = self.pages[page]
         return max((priority for priority, seconds in hints if since + seconds > now), default=0)
+
+    def displace(self, priority, now):
+        """Takes the hints of the last page with the lowest priority, if that is lower."""
+        lowest = min((self.priority(page, now) for page in self.hinted), default=priority)
+        if lowest >= priority:
+            return False
+        page = [page for page in self.hinted if self.priority(page, now) == lowest][-1]
+        assert not any(other[: len(page)] == page != other for other in self.hinted), "before its children"
+        self.hinted.remove(page)
+        self.pages[page][2] = []
+        self.events["displaced"] += 1
+        return True
 
     def match(self, prompt):
         return next((i for i in range(len(prompt)) if prompt[: i + 1] not in self.pages), len(prompt))
@@ -85,10 +98,14 @@ class Model:
             self.pages[page] = [0, float("inf"), []]
         for page in path:
             hints = [(p, s) for stop, p, s in retain if len(page) * SIZE <= stop]
-            hinted = sum(self.priority(other, now) > 0 for other in self.pages)
-            if hints and not self.priority(page, now) and hinted >= self.most:
-                self.events["refused"] += 1
-                break
+            if not hints:
+                continue
+            self.hinted = [other for other in self.hinted if other in self.pages and self.priority(other, now)]
+            if page not in self.hinted:
+                if len(self.hinted) >= self.most and not self.displace(max(hints)[0], now):
+                    self.events["refused"] += 1
+                    break
+                self.hinted.append(page)
             self.pages[page][2] += hints
         for page in reversed(path):
             self.number += 1
@@ -116,13 +133,15 @@ def run_model(clock, seed):
         model.serve(prompt, retain, clock.now)
         for each in prompts:
             assert count_cached(manager, each) == model.match(each)
-        assert manager.num_retained_pages == sum(model.priority(page, clock.now) > 0 for page in model.pages)
+        expected = sum(model.priority(page, clock.now) > 0 for page in model.pages)
+        assert manager.num_retained_pages == manager.stats.pages_retained == expected
     return model.events
 
 
 def test_model_covers_all_events(clock):
     events = sum((run_model(clock, seed) for seed in range(12)), Counter())
-    assert {*events} == {"evicted with a hint", "evicted after its hint", "refused"} and all(events.values())
+    names = "evicted with a hint", "evicted after its hint", "refused", "displaced"
+    assert {*events} == {*names} and all(events.values())
 
 
 def test_retained_prefix_outlives_later_ones(clock):
@@ -215,6 +234,9 @@ def test_histories_with_hints(clock, monkeypatch, kinds):
     [
         (TypeError, "'retain' to be a Retain, got 3", [3]),
         (TypeError, "'retain' to be a sequence of Retain, got 3", 3),
+        (TypeError, r"'retain' to be a sequence of Retain, got one: Retain\(", Retain(1, 1, 1)),
+        (TypeError, "'retain' to be a sequence of Retain, got <class", Retain),
+        (TypeError, "'retain' to be a Retain, got <class", [Retain]),
         (ValueError, "'stop' to be positive, got 0", [Retain(0, 1, 1)]),
         (TypeError, "'stop' to be an integer, got None", [Retain(None, 1, 1)]),
         (ValueError, "'priority' to be 1 to 100, got 0", [Retain(1, 0, 1)]),
@@ -228,6 +250,13 @@ def test_claim_rejects_invalid_hints(error, message, hint):
     with pytest.raises(error, match=message):
         manager.claim("r", [1], retain=hint)
     assert "r" not in manager
+
+
+def test_hints_without_prefix_caching_are_refused():
+    manager = make(enable_prefix_caching=False)
+    with pytest.raises(ValueError, match="'retain' needs 'enable_prefix_caching'"):
+        manager.claim("r", [1], retain=[Retain(1, 1, 1)])
+    assert manager.claim("r", [1], retain=[]) == 0
 
 
 @pytest.mark.parametrize("error, share", [(ValueError, 1.5), (ValueError, -0.1), (TypeError, "1")])
