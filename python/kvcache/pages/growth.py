@@ -13,11 +13,11 @@ import numpy as np
 
 from ..errors import OutOfPagesError
 from .batch_plans import BatchPlan, choose_copies, get_written, plan_batch
+from .caching import PageCaching
 from .collection import pause_collection
 from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page, Prefix
-from .publication import Publication
 from .snapshot import Place, Source
 from .tables import Entries, GroupTable, Sequence, SequenceTable
 from .tokens import BatchTokens
@@ -65,7 +65,7 @@ class Growth:
         self._table = table
         self._groups = table.groups
         self._finder = Finder(table.groups)
-        self._publication = Publication(pool, table, self._finder)
+        self._caching = PageCaching(pool, table, self._finder)
         self._has_prefixes = has_prefixes
         self.found = dict.fromkeys(Source, 0)  # cached tokens that were found elsewhere
 
@@ -204,7 +204,7 @@ class Growth:
         begun = {number: next(new) for number in sources}
         self._pool.refer_all(shared)
         if sequence.retain:
-            self._publication.retain_match(sequence, match)
+            self._caching.retain_match(sequence, match)
         for group, pages, count in zip(
             self._groups, match.pages, missing, strict=True
         ):
@@ -430,11 +430,11 @@ class Growth:
     def finish(
         self, batch: SequenceOf[Sequence], rows: np.ndarray | slice
     ) -> None:
-        """Marks pending tokens as in the cache, and publishes full pages."""
+        """Marks pending tokens as in the cache, and caches full pages."""
         table = self._table
         totals = table.totals[rows]
         if self._has_prefixes:
-            self._publication.publish(batch, rows, totals)
+            self._caching.cache(batch, rows, totals)
         table.lengths[rows] = totals
         if table.has_states:
             table.given[rows] = False

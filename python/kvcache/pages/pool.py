@@ -352,7 +352,7 @@ class PagePool:
         self.refer(into, is_resident=True)
         self.release(page, was_resident=True)
 
-    def publish(self, page: Page, prefix: Prefix) -> None:
+    def cache(self, page: Page, prefix: Prefix) -> None:
         """Adds a page to the tree, so that later sequences find it."""
         page.prefix = prefix
         prefix.pages[page.group] = page

@@ -243,10 +243,10 @@ class StoreTier:
             length = self._finder.align(first.end - self._groups[first.group].border)
         else:
             length = 0
-        self._publish(sequence, [each for each in wanted if each[1].end <= length])
+        self._cache(sequence, [each for each in wanted if each[1].end <= length])
         self._release(sequence, wanted)
 
-    def _publish(self, sequence: Sequence, pages: list[tuple[Page, StoredPage]]) -> None:
+    def _cache(self, sequence: Sequence, pages: list[tuple[Page, StoredPage]]) -> None:
         """Adds pages to the tree, in the order of their tokens."""
         base, node = self._finder.base, sequence.prefix
         encoded = encode(sequence.tokens)
@@ -255,7 +255,7 @@ class StoreTier:
                 node = node.extend(encoded[8 * start : 8 * (start + base)])
             if node.pages[page.group] is None:
                 page.is_stored = page.is_fetched = True
-                self._pool.publish(page, node)
+                self._pool.cache(page, node)
         self.read += len(pages)
 
     def begin_get(self, pages: list[StoredPage], records: list[np.ndarray]) -> GuardedCopy:

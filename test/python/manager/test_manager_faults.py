@@ -8,7 +8,7 @@ from kvcache.pages.growth import Growth
 from kvcache.pages.memory import NumPyMemory
 from kvcache.pages.pool import PagePool
 from kvcache.pages.prefixes import Prefix
-from kvcache.pages.publication import Publication
+from kvcache.pages.caching import PageCaching
 from kvcache.pages.tables import Sequence
 from kvcache.pages.tokens import count_common
 from manager_histories import History
@@ -217,7 +217,7 @@ FAULTS = {
     "finds only longer beginnings": (Prefix, "find_similar", find_after),
     "keeps all of a draft": (Growth, "commit", keep_all),
     "keeps the request of a draft": (Sequence, "exchange", ignore),
-    "publishes nothing that is accepted": (Growth, "commit", without_finish),
+    "caches nothing that is accepted": (Growth, "commit", without_finish),
     "counts free pages as taken": (Growth, "count_taken", take_needed),
     "copies nothing": (NumPyMemory, "copy_page", ignore),
     "copies nothing to the host": (NumPyMemory, "read_page", ignore),
@@ -230,7 +230,7 @@ FAULTS = {
     "forgets nothing that is written": (PagePool, "forget", forget_only_unused),
     "leaves pages on the host": (PagePool, "provide", bring_nothing),
     "evicts the latest": (PagePool, "_settle", evict_latest),
-    "publishes nothing": (Publication, "_publish_all", ignore),
+    "caches nothing": (PageCaching, "_cache_all", ignore),
     "forgets prefixes on failure": (Manager, "claim", forget_on_failure),
     "disturbs the order on failure": (Manager, "claim", disturb_on_failure),
     "loses pages when a copy fails": (PagePool, "_take_addresses", lose_on_failure),

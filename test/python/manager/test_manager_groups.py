@@ -16,7 +16,7 @@ from kvcache.pages.files import PageFile
 from kvcache.pages import growth, matches
 from kvcache.pages.growth import Growth
 from kvcache.pages.pool import PagePool
-from kvcache.pages.publication import Publication
+from kvcache.pages.caching import PageCaching
 from kvcache.pages.swaps import Swap
 from kvcache.pages.tables import GroupTable, Sequence
 from programs import examples
@@ -308,7 +308,7 @@ def always_true(function):
     return lambda *arguments, **options: None
 
 
-def publish_unsent(function):
+def cache_unsent(function):
     def changed(self, reception, is_filled):
         free_unreached = self._growth.free_unreached
         self._growth.free_unreached = lambda *arguments: None
@@ -411,9 +411,9 @@ FAULTS = {
     "finds no prefix": (matches, "_count_reached", miss_one),
     "asks all groups but the first": (matches, "_count_reached", without_group),
     "writes to shared states": (Growth, "_is_copied", without_copy),
-    "publishes nothing": (Publication, "_publish", nothing),
+    "caches nothing": (PageCaching, "_cache", nothing),
     "cuts whatever it is given": (Sequence, "find_obstacle", always_true),
-    "publishes what was not sent": (PageExchange, "_end_reception", publish_unsent),
+    "caches what was not sent": (PageExchange, "_end_reception", cache_unsent),
     "gives copies to others": (growth, "choose_copies", reverse_copies),
     "reads tables backwards": (GroupTable, "gather", mix_groups),
     "drops pages that are being moved": (PagePool, "_find_last", find_last_of_all),

@@ -219,7 +219,7 @@ def do_nothing(function):
     return lambda *arguments: None
 
 
-def publish_all(function):
+def cache_all(function):
     """Adds pages to the tree that have not come."""
     return lambda self, sequence, wanted, copied: function(self, sequence, wanted, len(wanted))
 
@@ -238,7 +238,7 @@ FAULTS = {
     "writes all groups by one key": (Records, "describe", describe_as_one_group),
     "takes any record for the page": (Records, "has", accept_all),
     "keeps the pages of a prefetch": (StoreTier, "_release", do_nothing),
-    "shows pages that have not come": (StoreTier, "end", publish_all),
+    "shows pages that have not come": (StoreTier, "end", cache_all),
     "lets cached pages go": (PagePool, "refer", refer_to_none),
 }
 

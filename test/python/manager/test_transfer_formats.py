@@ -409,7 +409,7 @@ FAULTS = {
     "takes each device for the first": (staging, "_list_heads", heads_from_zero),
     "leaves the last token out": (staging.Staging, "__init__", without_last_token),
     "turns the tables round": (staging, "_make_table", turn_tables),
-    "publishes pages with gaps": (GroupTable, "has_gap", say_no),
+    "caches pages with gaps": (GroupTable, "has_gap", say_no),
     "lends gaps as tokens": (Lease, "__init__", without_gaps),
     "forgets the gaps of a fork": (Sequence, "take", take_without_gaps),
     "truncates into gaps": (Sequence, "find_obstacle", overlook_gaps),

@@ -120,7 +120,7 @@ FAULTS = {
     "lends pages and counts them as free": (PageExchange, "export", free_at_once),
     "keeps the pages of a lease": (Lease, "end", forget),
     "keeps the pages of a reception": (Reception, "abort", forget),
-    "publishes what was aborted": (PageExchange, "_end_reception", always_filled),
+    "caches what was aborted": (PageExchange, "_end_reception", always_filled),
     "begins what was not held": (fetching.Transfer, "finish", always_held),
     "begins what is not there": (fetching.Transfer, "poll", arrive_at_once),
     "reads the first pages for later ones": (
@@ -135,7 +135,7 @@ FAULTS = {
     "converts nothing": (staging.Staging, "convert", do_nothing),
     "converts for one pair of devices": (staging.Staging, "_compile", first_program),
     "takes each device for the first": (staging, "_list_heads", heads_from_zero),
-    "publishes pages with gaps": (GroupTable, "has_gap", say_no),
+    "caches pages with gaps": (GroupTable, "has_gap", say_no),
 }  # fmt: skip
 
 

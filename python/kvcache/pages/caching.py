@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The publication of full pages, which later sequences share."""
+"""Full pages as cached ones, which later sequences share."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .tables import Sequence, SequenceTable
 from .tokens import encode
 
 
-class Publication:
-    """Publishes full pages in the tree, and gives them the hints of sequences.
+class PageCaching:
+    """Adds full pages to the tree, and gives them the hints of sequences.
 
     Args:
         pool: The pages.
@@ -30,10 +30,10 @@ class Publication:
         self._groups = table.groups
         self._finder = finder
 
-    def publish(
+    def cache(
         self, batch: SequenceOf[Sequence], rows: np.ndarray | slice, totals: np.ndarray
     ) -> None:
-        """Publishes the pages that are full when sequences have ``totals`` tokens."""
+        """Caches the pages that are full when sequences have ``totals`` tokens."""
         full = totals // self._finder.base
         first = self._table.lengths[rows] // self._finder.base
         passing = np.flatnonzero(full > first)
@@ -41,21 +41,21 @@ class Publication:
             each = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
             firsts, stops = first[passing], full[passing]
             with pause_collection(int((stops - firsts).sum())):
-                self._publish_all(
+                self._cache_all(
                     [batch[i] for i in passing.tolist()],
                     each[passing],
                     firsts.tolist(),
                     stops.tolist(),
                 )
 
-    def _publish_all(
+    def _cache_all(
         self,
         batch: SequenceOf[Sequence],
         rows: np.ndarray,
         firsts: list[int],
         stops: list[int],
     ) -> None:
-        """Calls ``_publish`` for the new full pages of each sequence of a batch."""
+        """Calls ``_cache`` for the new full pages of each sequence of a batch."""
         base = self._finder.base
         recent = self._table.collect_recent(batch, rows)
         ends = self._table.totals[rows].tolist()
@@ -66,14 +66,14 @@ class Publication:
             if end != stop * base or len(encoded) != 8 * base * (stop - first):
                 encoded = encode(sequence.tokens[first * base : stop * base])
             if self._finder.is_plain and not sequence.retain:
-                self._publish_plain(sequence, first, encoded)
+                self._cache_plain(sequence, first, encoded)
             else:
-                self._publish(sequence, first, stop, encoded, end)
+                self._cache(sequence, first, stop, encoded, end)
 
-    def _publish(
+    def _cache(
         self, sequence: Sequence, first: int, stop: int, encoded: bytes, total: int
     ) -> None:
-        """Publishes pages to later sequences, or replaces them by equal ones."""
+        """Caches pages for later sequences, or replaces them by equal ones."""
         base = self._finder.base
         prefix, size = sequence.prefix, 8 * base
         is_at_end = stop * base == total
@@ -94,7 +94,7 @@ class Publication:
                 if page is None or page is known or group.has_gap(sequence.row, at):
                     continue
                 if known is None:
-                    self._pool.publish(page, prefix)
+                    self._pool.cache(page, prefix)
                 else:
                     self._pool.merge(page, known)
                     sequence.replace(group, at, known)
@@ -102,16 +102,16 @@ class Publication:
                     self._retain(sequence, prefix.pages[number], end)
         sequence.move_to(prefix)  # a descendant, so the node before it stays
 
-    def _publish_plain(self, sequence: Sequence, first: int, encoded: bytes) -> None:
-        """Publishes pages of one group that reaches all tokens, from page ``first`` on."""
-        size, pages, publish = 8 * self._finder.base, sequence.pages[0], self._pool.publish
+    def _cache_plain(self, sequence: Sequence, first: int, encoded: bytes) -> None:
+        """Caches pages of one group that reaches all tokens, from page ``first`` on."""
+        size, pages, cache = 8 * self._finder.base, sequence.pages[0], self._pool.cache
         prefix, i = sequence.prefix, first
         for start in range(0, len(encoded), size):
             prefix = prefix.extend(encoded[start : start + size])
             page, known = pages[i], prefix.pages[0]
             assert page
             if known is None:
-                publish(page, prefix)
+                cache(page, prefix)
             elif known is not page:
                 self._pool.merge(page, known)
                 sequence.replace(self._groups[0], i, known)
