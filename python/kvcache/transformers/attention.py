@@ -109,7 +109,7 @@ def compute_attention(
     check_call(module, dropout, options)
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     is_latent = cache.shape.rank is not None
-    if not is_latent and keys is not None:
+    if not is_latent and keys is not None and cache.shape.entries is None:
         check_unchanged(module, (key, value), (keys, values))
     if is_latent:
         keys, values = torch.cat([keys, values], dim=-1), None

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ from transformers.cache_utils import Cache
 
 from ..cache.groups import MultiKVCacheParams
 from ..checks import check_flag, check_positive
-from ..pages.inputs import StepInputs
 from ..pages.manager import PagedKVCacheManager
 from ..pages.memory import ArrayMemory
 from .attention import NAME, Call, get_last_mask
+from .compression import COMPRESSORS, Compression, add_entries
 from .devices import Kernels, find_device, find_target
 from .indexing import IndexKeys, TokenPlaces, find_rows
 from .layers import CacheLayer, count_pages, make_params
@@ -32,30 +31,11 @@ from .padding import (
     pack,
     unpack,
 )
+from .replacements import replace_forward
+from .step import Step
 
 _ROWS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 _UNKNOWN = 1 << 62  # ids from here on are of unknown tokens
-
-
-@dataclass
-class _Step:
-    """The tokens of a forward pass.
-
-    Attributes:
-        inputs: The inputs of the manager; None if all tokens are padding.
-        tokens: The indices of the tokens that are not padding, as ``find_tokens`` has
-            them, in the memory of the cache; None without padding.
-        places: The places of the tokens, if the model chooses tokens.
-        cached: The indices of all tokens in the cache, like ``tokens``, if the model
-            chooses tokens.
-        layers: The layers that have attended to the tokens already.
-    """
-
-    inputs: StepInputs | None
-    tokens: Any
-    places: TokenPlaces | None = None
-    cached: Any = None
-    layers: set[int] = field(default_factory=set)
 
 
 class PagedCache(Cache):
@@ -65,7 +45,7 @@ class PagedCache(Cache):
     takes no memory; beams share pages. All layers keep all tokens, including those
     before a window or chunk. Quantized caches have one f32 scale per head of a token.
     Models that choose tokens (DeepSeek V3.2, GLM MoE DSA, HY V4, MiniMax M3) have their
-    index keys in the same pool of pages.
+    index keys in the same pool of pages. DeepSeek V4 has its compressed entries there.
 
     On a GPU, a decode step does not wait for the GPU. Prompts with an
     ``attention_mask`` wait, because the host reads their padding. A mask with other
@@ -77,7 +57,7 @@ class PagedCache(Cache):
         max_seq_len: The most tokens of a sequence, without padding.
         dtype: The type of keys and values: f32, f16, bf16, f8E4M3FN, f8E5M2 or i8, a
             dtype of PyTorch, or ``"fp8"`` for f8E4M3FN. By default, that of the model.
-        page_size: Tokens per page.
+        page_size: Tokens per page. By default 64, or more for whole compressed entries.
         share_prefixes: Whether ``start`` finds the prefixes of earlier sequences.
         device: The device of the pages, a CPU or one GPU. By default that of the model,
             or the CPU for a configuration.
@@ -96,13 +76,15 @@ class PagedCache(Cache):
         max_batch_size: int,
         max_seq_len: int,
         dtype: Any = None,
-        page_size: int = 64,
+        page_size: int | None = None,
         share_prefixes: bool = False,
         device: Any = None,
         target: str | None = None,
     ) -> None:
         check_positive(
-            max_batch_size=max_batch_size, max_seq_len=max_seq_len, page_size=page_size
+            max_batch_size=max_batch_size,
+            max_seq_len=max_seq_len,
+            page_size=64 if page_size is None else page_size,
         )
         check_flag(share_prefixes=share_prefixes)
         self.config = find_config(config)
@@ -110,6 +92,8 @@ class PagedCache(Cache):
         self.shape = ModelShape.of(self.config)
         self.device = find_device(config, device)
         target = find_target(self.device, target)
+        if page_size is None:
+            page_size = self.shape.default_page_size
         groups = make_params(self.config, self.shape, dtype, page_size, share_prefixes)
         self._params = groups[0]
         self._index: IndexKeys | None = None
@@ -123,6 +107,13 @@ class PagedCache(Cache):
             num_pages=max_batch_size * count_pages(params, max_seq_len),
             memory=ArrayMemory(torch, device=self.device),
         )
+        self._compression: Compression | None = None
+        if self.shape.entries is not None:
+            memory = self.manager.memory
+            self._compression = Compression(
+                self.shape.entries, groups[0], max_batch_size, memory, self.device, target
+            )
+            replace_forward(self.config, COMPRESSORS, PagedCache, add_entries)
         self._kernels = Kernels(self._params, target, max_batch_size, max_seq_len)
         self._num_names = 0
         self._num_unknown = 0
@@ -132,17 +123,26 @@ class PagedCache(Cache):
         self._checks = LateChecks()
         self._known: list[np.ndarray] = []
         self._length = 0
-        self._step: _Step | None = None
+        self._step: Step | None = None
         layers = [CacheLayer(self, index) for index in range(self.shape.cached_layers)]
         super().__init__(layers=layers)
 
     # --- Interface of transformers ------------------------------------------------
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Removes the last ``-tokens_to_remove`` tokens of each row."""
+        """Removes the last ``-tokens_to_remove`` tokens of each row.
+
+        Raises ``ValueError`` for a model with compressed entries, as those of
+        transformers: an entry can't be divided into tokens.
+        """
         if tokens_to_remove > 0:
             raise ValueError(
                 f"expects 'tokens_to_remove' not to be positive, got {tokens_to_remove}"
+            )
+        if self._compression is not None and tokens_to_remove:
+            raise ValueError(
+                f"expects no tokens to remove from the entries of {self.config.model_type}, "
+                f"got {-int(tokens_to_remove)}"
             )
         self._finish()
         # transformers 5.17 passes a tensor.
@@ -196,6 +196,8 @@ class PagedCache(Cache):
         for index in set(range(len(old))) - used:
             self.manager.release(old[index])
         self._rows = rows
+        if self._compression is not None:
+            self._compression.select(indices)
         self._set_padding(self._padding[list(indices)])
         self._known = [self._known[index] for index in indices]
 
@@ -342,7 +344,27 @@ class PagedCache(Cache):
         found = self._index.update(step.inputs, layer, packed, step.places)
         return unpack(found, step.cached, batch, self._length).transpose(1, 2)
 
-    def _find_step(self, layer: int, batch: int, columns: int, mask: Any) -> _Step:
+    def compress(
+        self, layer: int, module: Any, hidden: Any, q_residual: Any, positions: Any
+    ) -> None:
+        """Adds the entries of a layer that new tokens close, for its attention.
+
+        Args:
+            layer: The layer of the model.
+            module: The compressor of the layer.
+            hidden: The hidden states of the new tokens, [batch, tokens, size].
+            q_residual: The latent queries, [batch, tokens, rank].
+            positions: The positions of ropes, [batch, tokens].
+        """
+        assert self._compression is not None
+        batch, columns, _ = hidden.shape
+        step = self._find_step(layer, batch, columns, get_last_mask())
+        if step.entries is not None:
+            given = hidden, q_residual, positions[..., None]
+            packed = [pack(each[:, None], step.tokens)[:, 0] for each in given]
+            self._compression.compress(step.entries, layer, module, *packed)
+
+    def _find_step(self, layer: int, batch: int, columns: int, mask: Any) -> Step:
         """The step of this pass, which the first layer begins."""
         if self._step is None or layer in self._step.layers:
             self._finish()
@@ -350,11 +372,13 @@ class PagedCache(Cache):
         return self._step
 
     def _run(
-        self, step: _Step, layer: int, rows: Sequence[Any], query: Any, call: Call
+        self, step: Step, layer: int, rows: Sequence[Any], query: Any, call: Call
     ) -> Any:
         """Appends and attends for a step with tokens: [total, heads, value_dim]."""
         inputs = step.inputs
         assert inputs is not None
+        if self._compression is not None and step.entries is not None:
+            return self._compression.attend(step.entries, layer, rows[0], query, call)
         name = _ROWS[query.dtype]
         source = self.shape.sources[layer]
         if rows:
@@ -377,7 +401,7 @@ class PagedCache(Cache):
         attend(inputs, source, query, out=out, **given)
         return out
 
-    def _find_rows(self, step: _Step, chosen: Any) -> Any:
+    def _find_rows(self, step: Step, chosen: Any) -> Any:
         """The rows of chosen tokens or blocks, [total, heads, columns]."""
         index, inputs, places = self.shape.index, step.inputs, step.places
         assert index is not None and inputs is not None and places is not None
@@ -385,7 +409,7 @@ class PagedCache(Cache):
         page_size = int(self._params.page_size or 0)
         return find_rows(inputs, page_size, columns, step.tokens, places)
 
-    def _begin(self, batch: int, columns: int, mask: Any) -> _Step:
+    def _begin(self, batch: int, columns: int, mask: Any) -> Step:
         """Grows the sequences of a batch by their new tokens."""
         total = self._length + columns
         padding = self._read_padding(mask, batch, total)
@@ -402,19 +426,21 @@ class PagedCache(Cache):
             )
             if stop > start
         ]
-        inputs = places = None
+        inputs = places = entries = None
         if new:
             numbers, requests, ids = zip(*new, strict=True)
             self.manager.grow_batch(requests, ids)
             inputs = self.manager.inputs(requests)
-            if self._index is not None:
+            if self._index is not None or self._compression is not None:
                 used = padding[list(numbers)]
                 places = TokenPlaces.of(inputs, used, self.manager.memory)
+            if self._compression is not None and places is not None:
+                entries = self._compression.begin(inputs, np.array(numbers), places)
         placed = self._place_tokens(padding, self._length, total)
         self._set_padding(np.minimum(padding, total))
         self._length = total
         cached = None if places is None else self._place_tokens(self._padding, 0, total)
-        return _Step(inputs, placed, places, cached)
+        return Step(inputs, placed, places, cached, entries)
 
     def _place_tokens(self, padding: np.ndarray, start: int, stop: int) -> Any:
         """The indices of ``find_tokens``, in the memory of the cache; None for all."""

@@ -79,6 +79,8 @@ def make_params(
     name: DTypeLike = "f8E4M3FN" if dtype == "fp8" else dtype
     if isinstance(dtype, torch.dtype):
         name = str(dtype).removeprefix("torch.")
+    if shape.entries is not None:
+        return [shape.entries.make_params(name, page_size, share)]
     layers, index = shape.cached_layers, shape.index
     common: dict[str, Any] = {"page_size": page_size, "enable_prefix_caching": share}
     rows = KVCacheParams(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,12 @@ import numpy as np
 import torch
 import transformers
 
+from .entries import HEAVY, SPARSE, EntryShape
 from .indexing import BLOCKS, INDEXED, IndexShape
 
 _INDEXED_MODELS = ("deepseek_v32", "glm_moe_dsa", "hy_v4")
 _LAYERS = ("full_attention", "sliding_attention", "chunked_attention", BLOCKS)
+_ENTRY_MODELS = ("deepseek_v4",)
 _LATENT_MODELS = ("deepseek_v2", "deepseek_v3", *_INDEXED_MODELS)
 
 
@@ -29,6 +32,7 @@ class ModelShape:
         head_dim: The number of elements of a head, or of a latent row.
         rank: The number of latent elements of a row; None for keys and values.
         index: The index keys of a model that chooses tokens; None for others.
+        entries: The compressed entries of a model; None for others.
     """
 
     sources: tuple[int, ...]
@@ -37,6 +41,7 @@ class ModelShape:
     head_dim: int
     rank: int | None
     index: IndexShape | None = None
+    entries: EntryShape | None = None
 
     @classmethod
     def of(cls, config: Any) -> ModelShape:
@@ -46,10 +51,10 @@ class ModelShape:
         a chunk.
         """
         kind = config.model_type
-        layers = (*_LAYERS, INDEXED) if kind in _INDEXED_MODELS else _LAYERS
-        if others := sorted(
-            set(getattr(config, "layer_types", None) or ()) - set(layers)
-        ):
+        layers = {*_LAYERS}
+        layers |= {INDEXED} if kind in _INDEXED_MODELS else set()
+        layers |= {SPARSE, HEAVY} if kind in _ENTRY_MODELS else set()
+        if others := sorted(set(getattr(config, "layer_types", None) or ()) - layers):
             raise ValueError(
                 f"a PagedCache has no layers of {', '.join(others)} ({kind})"
             )
@@ -69,8 +74,8 @@ class ModelShape:
         kv_heads = getattr(config, "num_key_value_heads", None) or heads
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
         sources, chunks = _find_sources(config), _find_chunks(config)
-        index = IndexShape.of(config)
-        return cls(sources, chunks, int(kv_heads), int(head_dim), None, index)
+        index, entries = IndexShape.of(config), EntryShape.of(config)
+        return cls(sources, chunks, int(kv_heads), int(head_dim), None, index, entries)
 
     @property
     def layers(self) -> int:
@@ -81,6 +86,11 @@ class ModelShape:
     def cached_layers(self) -> int:
         """The number of layers of the cache."""
         return max(self.sources) + 1
+
+    @property
+    def default_page_size(self) -> int:
+        """The tokens of a page: 64, or more so that it has whole entries."""
+        return 64 if self.entries is None else math.lcm(64, self.entries.page_multiple)
 
     @property
     def value_dim(self) -> int:

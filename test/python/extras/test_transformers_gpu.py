@@ -5,7 +5,7 @@ import pytest
 import torch
 import transformers
 from fake_gpu import DEVICE, Event, fake_gpu, fake_streams, move
-from test_transformers import MODELS, SIZES, generate, make_cache, make_model, prompts
+from test_transformers import MODELS, SIZES, generate, make_cache, make_model, make_prompts
 
 from kvcache.transformers import PagedCache, cache, padding
 
@@ -13,10 +13,10 @@ NAMES = ["llama", "gemma2", "gpt_oss", "llama4", "gemma3n", "deepseek_v3"]
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
-@pytest.mark.parametrize("name", [*NAMES, "glm_moe_dsa"])
+@pytest.mark.parametrize("name", [*NAMES, "glm_moe_dsa", "deepseek_v4"])
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
 def test_tokens_of_emulated_kernels(name, chip):
-    inputs = prompts(5, 19, 1)
+    inputs = make_prompts(name, 5, 19, 1)
     wanted = generate(make_model(name, "eager"), inputs, max_new_tokens=6)
     model = make_model(name)
     pages = make_cache(model, target=f"emulator:{chip}")
@@ -112,7 +112,7 @@ def test_late_check_of_a_mask_raises_when_the_gpu_has_ended(is_same, monkeypatch
 
 
 def move_to_gpu(name, dtype=torch.float32):
-    inputs = prompts(5, 19, 1)
+    inputs = make_prompts(name, 5, 19, 1)
     wanted = generate(make_model(name, "eager", dtype), inputs)
     model = make_model(name, dtype=dtype).to("cuda")
     return model, {key: value.to("cuda") for key, value in inputs.items()}, wanted
