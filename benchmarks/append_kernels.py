@@ -6,7 +6,8 @@ in build/bench-venv. Its page size is known at run time, that of the others when
 Triton are in benchmarks/peers; the ones of fp8 are given the sequence and the position of each token, and multiply by
 reciprocals of scales. The time is that of making PTX, the median of three turns: ours and Triton's in the process, nvcc's
 with its start. Bytes in flight of a multiprocessor are those of a thread, of all threads that registers leave room for. The
-last rows are kernels of other ops, for which nothing is compared. Nothing runs on a GPU.
+last rows are kernels of other ops, for which nothing is compared. A second table has the instructions on each of three
+chips. Nothing runs on a GPU.
 
 examples:
   scripts/bench append
@@ -41,6 +42,7 @@ except ImportError as error:
     sys.exit(f"error: {error}\n  {HINT}")
 
 CHIP = "sm_90a"
+CHIPS = "sm_80", "sm_90a", "sm_100a"
 RUNS = 3
 SECONDS = 300
 INCLUDES = ("include", "csrc", "cutlass/include", "cccl/libcudacxx/include", "cccl/cub", "cccl/thrust")
@@ -192,26 +194,46 @@ def measure_kernels(table: Table, title: str, kernels: Sequence[Kernel], chip: s
         table.add(*row, *([shared] if len(table.columns) > len(row) else []))
 
 
-def run(name: str, description: str | None, measure: Callable[[str, FlashInfer], Table]) -> int:
-    """Runs the command ``scripts/bench NAME``; ``measure`` makes the table for a chip."""
+def run(
+    name: str, description: str | None, record: str, measure: Callable[[str, FlashInfer], dict[str, Table]]
+) -> int:
+    """Runs the command ``scripts/bench NAME``; ``measure`` makes the tables for a chip."""
 
     def make_record(options: argparse.Namespace) -> Record:
-        table = measure(options.chip, FlashInfer())
+        tables = measure(options.chip, FlashInfer())
         software = facts.find_tools() | list_versions("flashinfer-python", "triton") | {"nvcc": Nvcc().version}
         device = f"no GPU: code for {options.chip}"
-        return Record(f"scripts/bench {name}", {"by-maker": table}, device, software=software, runs=f"{RUNS} turns")
+        return Record(f"scripts/bench {name}", tables, device, software=software, runs=f"{RUNS} turns")
 
-    command = Command(f"scripts/bench {name}", description)
+    command = Command(f"scripts/bench {name}", description, record)
     command.add_chips(CHIP, are_many=False)
     return command.run(make_record)
 
 
-def measure_all(chip: str, flashinfer: FlashInfer) -> Table:
-    table = make_table()
-    for work in [*WORKS, *OTHERS]:
-        measure_kernels(table, work.title, [get_ours(work.source), *find_peers(work, flashinfer)], chip)
+def compare_chips(flashinfer: FlashInfer) -> Table:
+    """Makes the table of works with peers on each of ``CHIPS``: instructions by maker."""
+    table = Table(
+        "kernel", "chip", "SASS", "FlashInfer's", ("ours / FlashInfer's", "{:.2f}"), "CUDA C++'s", "Triton's",
+        "KiB in flight an SM",
+    )  # fmt: skip
+    for work in WORKS:
+        for chip in CHIPS:
+            found = make_table()
+            measure_kernels(found, work.title, [get_ours(work.source), *find_peers(work, flashinfer)], chip, runs=1)
+            by = {row[1]: row for row in found.rows}
+            counts = {name: row[2] for name, row in by.items()}
+            ratio = counts["ours"] / counts["FlashInfer"] if "FlashInfer" in counts else None
+            theirs = counts.get("FlashInfer"), ratio, counts.get("CUDA C++"), counts.get("Triton")
+            table.add(work.title, chip, counts["ours"], *theirs, by["ours"][7])
     return table
 
 
+def measure_all(chip: str, flashinfer: FlashInfer) -> dict[str, Table]:
+    table = make_table()
+    for work in [*WORKS, *OTHERS]:
+        measure_kernels(table, work.title, [get_ours(work.source), *find_peers(work, flashinfer)], chip)
+    return {"by-maker": table, "by-chip": compare_chips(flashinfer)}
+
+
 if __name__ == "__main__":
-    sys.exit(run("append", __doc__, measure_all))
+    sys.exit(run("append", __doc__, "append-kernels", measure_all))

@@ -99,15 +99,15 @@ THREADS = 128  # of a block of FlashInfer's, for all of these
 TRITON = "decode_dot"
 
 
-def measure_all(chip: str, flashinfer: append_kernels.FlashInfer) -> Table:
+def measure_all(chip: str, flashinfer: append_kernels.FlashInfer) -> dict[str, Table]:
     table = append_kernels.make_table(has_shared=True)
     for work in WORKS:
         kernels = [append_kernels.get_ours(work.source), flashinfer.get(work.peer, THREADS, HEADERS)]
         kernels += [append_kernels.get_triton(TRITON, GQ=work.triton)] if work.triton else []
         append_kernels.measure_kernels(table, work.title, kernels, chip)
     append_kernels.measure_kernels(table, "merge of splits", [flashinfer.get(MERGE, THREADS, HEADERS)], chip)
-    return table
+    return {"by-maker": table}
 
 
 if __name__ == "__main__":
-    sys.exit(append_kernels.run("attention", __doc__, measure_all))
+    sys.exit(append_kernels.run("attention", __doc__, "attention-peers", measure_all))

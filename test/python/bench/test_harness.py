@@ -145,6 +145,7 @@ def test_command_prints_and_writes_its_record(tmp_path, capsys):
         "append_kernels",
         "attention_peers",
         "index_peers",
+        "model_accuracy",
     ],
 )
 def test_help_is_printed(script):

@@ -241,7 +241,7 @@ def test_real_model_agrees_and_has_cosines_of_record():
         [sys.executable, ROOT / "examples/sentences.py"], capture_output=True, text=True
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    rows = results.read_record("sentences")["tables"]["cosines"]["rows"]
+    rows = results.read_record("accuracy")["tables"]["cosines"]["rows"]
     lines = [re.split(r" {2,}", line)[:5] for line in result.stdout.splitlines()[3:6]]
     assert [[name, int(size), int(f32_bytes)] for name, size, f32_bytes, *_ in lines] == [row[:3] for row in rows]
     for line, row in zip(lines, rows):
