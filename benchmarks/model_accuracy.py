@@ -12,6 +12,8 @@ examples:
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from command import Command
 from provenance import FOLDER, list_versions
@@ -20,32 +22,41 @@ from report import Table
 
 sys.path.append(str(FOLDER.parent / "examples"))
 
-COSINES = "cache", "bytes per token", "bytes, % of f32", "mean cosine", "minimum cosine"
+COSINES = (
+    "cache", "bytes per token", "bytes, % of f32", ("mean cosine", "{:.6f}"), ("minimum cosine", "{:.6f}"),
+)  # fmt: skip
 
 
-def measure_formats(outliers: bool) -> Table:
-    """Makes the table of ``scripts/example accuracy``."""
+def to_numbers(row: Sequence[Any], kinds: Sequence[type]) -> list[Any]:
+    """Returns the cells of an example's table, of which some are texts of numbers."""
+    return [kind(cell) for kind, cell in zip(kinds, row, strict=True)]
+
+
+def measure_errors(outliers: bool) -> Table:
+    """Makes the table of ``scripts/example accuracy``: errors of attention in per cent."""
     import accuracy
 
-    return Table(*accuracy.COLUMNS, rows=accuracy.measure(accuracy.Encoder.load(), accuracy.paragraphs(), outliers)[1])
+    _, rows = accuracy.measure(accuracy.Encoder.load(), accuracy.paragraphs(), outliers)
+    kinds = str, str, str, int, float, float, float
+    columns = *accuracy.COLUMNS[:4], *((title, "{:.2f}") for title in accuracy.COLUMNS[4:])
+    return Table(*columns, rows=[to_numbers(row, kinds) for row in rows])
 
 
 def measure_cosines() -> Table:
     """Makes the table of ``scripts/example sentences`` for caches narrower than f32, without times."""
     import sentences
 
-    encoder = sentences.Encoder.load()
-    comparison = sentences.compare(encoder, sentences.read_groups())
+    comparison = sentences.compare(sentences.Encoder.load(), sentences.read_groups())
     if comparison.errors:
         raise ValueError("; ".join(comparison.errors))
     narrow = {str(fmt) for fmt in sentences.FORMATS if fmt.dtype != "f32"}
-    return Table(*COSINES, rows=[row[: len(COSINES)] for row in comparison.rows if str(row[0]) in narrow])
+    kinds = str, int, int, float, float
+    rows = [to_numbers(row[:5], kinds) for row in comparison.rows if str(row[0]) in narrow]
+    return Table(*COSINES, rows=rows)
 
 
 def measure() -> Record:
-    tables = {"formats": measure_formats(False), "outliers": measure_formats(True), "cosines": measure_cosines()}
-    for table in tables.values():
-        table.rows = [[str(cell) for cell in row] for row in table.rows]
+    tables = {"formats": measure_errors(False), "outliers": measure_errors(True), "cosines": measure_cosines()}
     return Record("scripts/bench accuracy", tables, software=list_versions("numpy", "ml_dtypes"))
 
 
