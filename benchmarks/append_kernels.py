@@ -214,7 +214,7 @@ def compare_chips(flashinfer: FlashInfer) -> Table:
     """Makes the table of works with peers on each of ``CHIPS``: instructions by maker."""
     table = Table(
         "kernel", "chip", "SASS", "FlashInfer's", ("ours / FlashInfer's", "{:.2f}"), "CUDA C++'s", "Triton's",
-        "KiB in flight an SM",
+        "registers", "spills", "KiB in flight an SM",
     )  # fmt: skip
     for work in WORKS:
         for chip in CHIPS:
@@ -224,7 +224,7 @@ def compare_chips(flashinfer: FlashInfer) -> Table:
             counts = {name: row[2] for name, row in by.items()}
             ratio = counts["ours"] / counts["FlashInfer"] if "FlashInfer" in counts else None
             theirs = counts.get("FlashInfer"), ratio, counts.get("CUDA C++"), counts.get("Triton")
-            table.add(work.title, chip, counts["ours"], *theirs, by["ours"][7])
+            table.add(work.title, chip, counts["ours"], *theirs, *by["ours"][4:6], by["ours"][7])
     return table
 
 
