@@ -47,14 +47,18 @@ def check_positive_real(**values: object) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"expects {name!r} to be a number, got {value!r}")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not 0 < number < math.inf:
+        if not 0 < _as_float(value) < math.inf:
             raise ValueError(
                 f"expects {name!r} to be positive and finite, got {value!r}"
             )
+
+
+def _as_float(value: numbers.Real) -> float:
+    """Converts a number; infinity for an integer that is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def check_share(**values: object) -> None:
@@ -62,7 +66,7 @@ def check_share(**values: object) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"expects {name!r} to be a number, got {value!r}")
-        if not 0 <= float(value) <= 1:
+        if not 0 <= _as_float(value) <= 1:
             raise ValueError(f"expects {name!r} to be 0 to 1, got {value!r}")
 
 

@@ -259,7 +259,7 @@ def test_hints_without_prefix_caching_are_refused():
     assert manager.claim("r", [1], retain=[]) == 0
 
 
-@pytest.mark.parametrize("error, share", [(ValueError, 1.5), (ValueError, -0.1), (TypeError, "1")])
+@pytest.mark.parametrize("error, share", [(ValueError, 1.5), (ValueError, -0.1), (ValueError, 10**400), (TypeError, "1")])
 def test_manager_rejects_invalid_shares(error, share):
     with pytest.raises(error, match=f"'max_retained_share' to be .*, got {share!r}"):
         make(share=share)
