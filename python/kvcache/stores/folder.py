@@ -143,16 +143,14 @@ class Folder:
         data = memoryview(buffer).cast("B")
         file = os.open(path, READ_FLAGS)
         try:
-            state = os.fstat(file)
-            if not stat.S_ISREG(state.st_mode):
-                return False
-            encoded, digest = self._read(file, data, batch)
+            encoded, digest = self._read(file, data, batch)  # raises for a pipe or a folder
             header = parse_header(encoded, key)
-            if header and state.st_size == HEADER_BYTES + header.length != HEADER_BYTES + len(data):
-                return False  # another size than the caller's
             if header == (len(data), digest, key):
                 os.utime(file)
                 return True
+            size = os.fstat(file).st_size - HEADER_BYTES
+            if header and header.length == size != len(data):
+                return False  # another size than the caller's
         finally:
             os.close(file)
         self._drop(key, batch)
