@@ -9,6 +9,8 @@
 #ifndef KVCACHE_CONVERSION_NARROWFLOATS_H
 #define KVCACHE_CONVERSION_NARROWFLOATS_H
 
+#include "mlir/IR/Builders.h"
+
 namespace mlir {
 class RewritePatternSet;
 } // namespace mlir
@@ -27,6 +29,19 @@ struct Chip;
 /// multi-dimensional vectors, use integer arithmetic.
 void populateNarrowFloatsPatterns(RewritePatternSet &patterns,
                                   const Chip *fallback = nullptr);
+
+/// Extends narrow floats with a sign, of the highest bits of integers of 32
+/// bits, to f32. Other bits are any. Infinities and NaNs become the numbers
+/// that would follow the largest one.
+Value extendHighBits(OpBuilder &builder, Location loc, Value integers,
+                     FloatType type);
+
+/// Rounds f32 magnitudes to nearest even encodings of a narrow format with a
+/// sign, in the low bytes of integers of 32 bits; other bits are any. Larger
+/// ones saturate unless they are bounded: below the number that would follow
+/// the largest one.
+Value roundMagnitudes(OpBuilder &builder, Location loc, Value magnitudes,
+                      FloatType type, bool areBounded);
 
 } // namespace mlir::kvcache
 

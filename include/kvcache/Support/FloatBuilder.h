@@ -68,15 +68,15 @@ public:
   /// vectors are powers of 2, and there are no more vectors than lanes.
   Value sumsOf(ArrayRef<Value> vectors) const;
   Value maximaOf(ArrayRef<Value> vectors) const;
+  /// Combines the lanes of each vector of one type, and makes one vector of the
+  /// results. Lanes and vectors are powers of 2, and there are no more vectors
+  /// than lanes.
+  Value combineLanes(ArrayRef<Value> vectors,
+                     function_ref<Value(Value, Value)> combine) const;
 
   OpBuilder &builder;
   Location loc;
   FloatType f32;
-
-private:
-  /// Combines the lanes of each vector, and makes one vector of the results.
-  Value combineLanes(ArrayRef<Value> vectors,
-                     function_ref<Value(Value, Value)> combine) const;
 };
 
 } // namespace mlir::kvcache

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Quantization.h"
+#include "HostPairs.h"
+#include "HostQuads.h"
 #include "Quotients.h"
 #include "kvcache/Support/Powers.h"
 #include "kvcache/Target/Chip.h"
@@ -15,7 +17,6 @@
 #include "kvcache/Support/FloatBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -121,6 +122,10 @@ Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
                           Type lane) {
   FloatBuilder b(builder, loc);
   Value scales = widenScales(b, scale, tensorScale, lane);
+  if (lane.isBF16() && getLaneType(scales.getType()).isF32() &&
+      haveQuads(getLaneType(quantized.getType())) &&
+      QuadConverter::canConvert(quantized, /*perByte=*/1, granularity))
+    return dequantizeQuads(b, quantized, scales, granularity);
   Value values =
       convertElements(builder, loc, quantized, getLaneType(scales.getType()));
   Value product = arith::MulFOp::create(builder, loc, values,
@@ -250,51 +255,6 @@ Value kvcache::loadDequantized(LoadOp op, const Bundle &cache,
 // Quantization
 //===----------------------------------------------------------------------===//
 
-static gpu::AllReduceOperation getReduction(vector::CombiningKind kind) {
-  return kind == vector::CombiningKind::MAXIMUMF
-             ? gpu::AllReduceOperation::MAXIMUMF
-             : gpu::AllReduceOperation::MINIMUMF;
-}
-
-Value kvcache::reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
-                            int64_t granularity, vector::CombiningKind kind,
-                            int64_t spread) {
-  FloatBuilder b(builder, loc);
-  Value values = rows.front();
-  for (Value row : rows.drop_front())
-    values = vector::makeArithReduction(builder, loc, kind, values, row);
-  auto vector = dyn_cast<VectorType>(values.getType());
-  int64_t lanes = getNumLanes(values.getType());
-  Type lane = getLaneType(values.getType());
-  if (isa<FloatType>(lane))
-    lane = b.f32;
-  auto widen = [&](Value value) {
-    return lane == b.f32 ? convertFloat(builder, loc, value, b.f32) : value;
-  };
-  if (rows.size() > 1 && granularity == 1)
-    return widen(values);
-  SmallVector<Value> reduced;
-  for (int64_t first = 0; first < lanes; first += granularity) {
-    Value group = values;
-    if (vector && granularity < lanes)
-      group = vector::ExtractStridedSliceOp::create(
-          builder, loc, values, first, std::min(granularity, lanes - first),
-          /*strides=*/1);
-    if (vector)
-      group = vector::ReductionOp::create(builder, loc, kind, group);
-    group = widen(group);
-    if (spread > 1)
-      group = gpu::SubgroupReduceOp::create(
-          builder, loc, group, getReduction(kind),
-          /*uniform=*/false, spread, /*cluster_stride=*/1);
-    reduced.push_back(group);
-  }
-  if (reduced.size() == 1)
-    return reduced.front();
-  return vector::FromElementsOp::create(
-      builder, loc, VectorType::get(reduced.size(), lane), reduced);
-}
-
 /// The bits of the magnitude of a float, which order as magnitudes do. Those of
 /// NaNs are above all others.
 static Value getMagnitudeBits(const FloatBuilder &b, Value value) {
@@ -414,16 +374,20 @@ static Value getScales(const FloatBuilder &b, Value largest,
   return roundScales(b, scales, scaleType);
 }
 
-Value kvcache::roundToBytes(OpBuilder &builder, Location loc, Value values) {
+Value kvcache::roundToIntegers(OpBuilder &builder, Location loc, Value values) {
   FloatBuilder b(builder, loc);
   // The last place of this sum is worth 1, and its low bits are the integer in
   // two's complement.
   constexpr float shifter = 0x1.8p23f;
   Value sum = b.add(values, shifter);
-  Value bits = arith::BitcastOp::create(
+  return arith::BitcastOp::create(
       builder, loc, withLane(sum.getType(), builder.getI32Type()), sum);
+}
+
+Value kvcache::roundToBytes(OpBuilder &builder, Location loc, Value values) {
   return arith::TruncIOp::create(
-      builder, loc, withLane(sum.getType(), builder.getI8Type()), bits);
+      builder, loc, withLane(values.getType(), builder.getI8Type()),
+      roundToIntegers(builder, loc, values));
 }
 
 /// Computes the divisors of the values of groups.
@@ -456,6 +420,14 @@ static Value getQuotients(const FloatBuilder &b, Value value, Value divisors,
                         /*areBounded=*/!options.tensorScale);
 }
 
+/// Whether values are quantized by pairs, divided by their own scales.
+static bool canQuantizePairs(Value values, const QuantizeOptions &options,
+                             Type quantizedType) {
+  return quantizedType.getIntOrFloatBitWidth() == 8 && !options.powerOfTwo &&
+         !options.tensorScale &&
+         PairConverter::canConvert(values, options.granularity);
+}
+
 Quantized kvcache::quantize(OpBuilder &builder, Location loc, ValueRange rows,
                             const QuantizeOptions &options, Type quantizedType,
                             Type scaleType) {
@@ -470,7 +442,15 @@ Quantized kvcache::quantize(OpBuilder &builder, Location loc, ValueRange rows,
                            cast<FloatType>(scaleType), divides);
   Value divisors = getDivisors(b, scales, options.tensorScale);
   Quantized result{{}, scales, {}};
+  bool hasPairs = canQuantizePairs(values.front(), options, quantizedType);
   for (Value value : values) {
+    if (hasPairs) {
+      // Scales of f32 are the largest magnitudes divided, but for a few bits.
+      result.rows.push_back(quantizePairs(b, value, divisors,
+                                          options.granularity, quantizedType,
+                                          /*areBounded=*/scaleType.isF32()));
+      continue;
+    }
     Value quotients = getQuotients(b, value, divisors, options, divides);
     result.rows.push_back(
         isa<IntegerType>(quantizedType)

@@ -83,7 +83,11 @@ Value reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
 float getSmallest(FloatType type);
 float getLargest(FloatType type);
 
-/// Rounds f32 numbers from -127 to 127 to nearest even integers of 8 bits.
+/// Rounds f32 numbers to nearest even integers, added to `kRoundedZero`. If
+/// they are from -127 to 127, they are its low byte.
+inline constexpr uint32_t kRoundedZero = 0x4b400000;
+Value roundToIntegers(OpBuilder &builder, Location loc, Value values);
+/// Rounds them to integers of 8 bits.
 Value roundToBytes(OpBuilder &builder, Location loc, Value values);
 
 /// The elements that `op` loads from `indices` on, multiplied by their scales.

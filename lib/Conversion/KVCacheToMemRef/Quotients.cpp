@@ -69,20 +69,7 @@ static Value addToBits(const FloatBuilder &b, Value number, int places) {
   return arith::BitcastOp::create(b.builder, b.loc, number.getType(), bits);
 }
 
-namespace {
-
-/// A number close to the reciprocal of a divisor, in two parts.
-struct Reciprocal {
-  /// Not more than the reciprocal.
-  Value high;
-  /// The remainder, positive or zero.
-  Value low;
-};
-
-} // namespace
-
-/// The reciprocals of divisors for which they are normal numbers.
-static Reciprocal getReciprocals(const FloatBuilder &b, Value divisors) {
+Reciprocal kvcache::getReciprocals(const FloatBuilder &b, Value divisors) {
   // One that is wrong in its last place will do. Two places less are too
   // little, so that what is missing has the sign of the rest: a negative part
   // would make a positive zero of a negative one, and so would the sum.
@@ -95,20 +82,12 @@ static Reciprocal getReciprocals(const FloatBuilder &b, Value divisors) {
   return {high, b.mul(addToBits(b, approximate, 15), missing)};
 }
 
-/// Brings values and the scales of their groups, where these may have any
-/// exponent, to where neither the reciprocals of the scales nor the parts of
-/// these are subnormal: times the same power of two, so that the quotients
-/// stay. A value that vanishes has a quotient that would too.
-static void balance(const FloatBuilder &b, Value &values, Value &scales,
-                    int64_t granularity) {
+Value kvcache::balanceScales(const FloatBuilder &b, Value &scales) {
   constexpr float kSmall = 0x1p-20f, kUp = 0x1p64f, kDown = 0x1p-64f;
   Value factors = b.select(arith::CmpFPredicate::OLT, scales, kSmall,
                            b.constant(scales, kUp), b.constant(scales, kDown));
   scales = b.mul(scales, factors);
-  // In the type of the values, of which a chip multiplies two at a time.
-  Value narrow =
-      convertFloat(b.builder, b.loc, factors, getLaneType(values.getType()));
-  values = b.mul(values, b.spread(narrow, values, granularity));
+  return factors;
 }
 
 /// Positive numbers from `least` to `most`; NaNs stay.
@@ -127,8 +106,13 @@ Value kvcache::divideByScales(const FloatBuilder &b, Value values, Value scales,
   if (!isInGPUCode(b.builder.getInsertionBlock()->getParentOp()))
     values = convertFloat(b.builder, b.loc, values, b.f32);
   // The exponents of f16 are small enough.
-  if (isBF16)
-    balance(b, values, scales, granularity);
+  if (isBF16) {
+    Value factors = balanceScales(b, scales);
+    // In the type of the values, of which a chip multiplies two at a time.
+    Value narrow =
+        convertFloat(b.builder, b.loc, factors, getLaneType(values.getType()));
+    values = b.mul(values, b.spread(narrow, values, granularity));
+  }
   // Where this changes something, quotients round to zero or to the largest
   // number.
   if (!areBounded)

@@ -21,6 +21,23 @@ bool avoidsDivisions(Value values);
 /// quantized type and rounded. Infinities and NaNs become NaNs.
 Value divideMagnitudes(const FloatBuilder &b, Value magnitudes, float largest);
 
+/// A number close to the reciprocal of a divisor, in two parts.
+struct Reciprocal {
+  /// Not more than the reciprocal.
+  Value high;
+  /// The remainder, positive or zero.
+  Value low;
+};
+
+/// The reciprocals of divisors for which they are normal numbers.
+Reciprocal getReciprocals(const FloatBuilder &b, Value divisors);
+
+/// Brings the scales of groups, which may have any exponent, to where neither
+/// their reciprocals nor the parts of these are subnormal. Returns powers of
+/// two, to multiply values by as well, so that the quotients stay. A value that
+/// vanishes has a quotient that would too.
+Value balanceScales(const FloatBuilder &b, Value &scales);
+
 /// 16-bit values as f32, divided by the scales of their groups of `granularity`
 /// lanes, close enough to the rounded quotients to become the same numbers of
 /// the quantized type. A scale is a NaN if the group has a NaN or an infinity,

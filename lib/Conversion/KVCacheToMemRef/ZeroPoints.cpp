@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostPairs.h"
+#include "HostQuads.h"
 #include "Quantization.h"
 #include "kvcache/Support/FloatBuilder.h"
 #include "kvcache/Target/Chip.h"
@@ -59,6 +61,8 @@ Value kvcache::dequantizePairs(OpBuilder &builder, Location loc, Value bytes,
                                Value scale, Value zeroPoint,
                                int64_t granularity, Type lane) {
   FloatBuilder b(builder, loc);
+  if (lane.isBF16() && QuadConverter::canConvert(bytes, 2, granularity))
+    return dequantizeNibbles(b, bytes, scale, zeroPoint, granularity);
   Value elements = unpack(builder, loc, bytes);
   Value numbers = arith::UIToFPOp::create(
       builder, loc, withLane(elements.getType(), b.f32), elements);
@@ -159,6 +163,31 @@ static std::pair<Value, Value> getRange(const FloatBuilder &b, ValueRange rows,
                        vector::CombiningKind::MAXIMUMF, spread)};
 }
 
+/// The bytes of a row of bf16 on a CPU: even elements are low, odd ones high.
+static Value quantizeByPairs(const FloatBuilder &b, Value row, Value offsets,
+                             Value factors, int64_t granularity) {
+  PairConverter pairs(b);
+  auto convert = [&](int64_t first) -> Value {
+    Value offset = pairs.spread(offsets, first, granularity);
+    Value factor = pairs.spread(factors, first, granularity);
+    // Bounds that are compared at other places than here would be one of LLVM's
+    // patterns, which takes it more instructions. Factors are positive numbers.
+    auto round = [&](Value values) {
+      Value numbers = b.mul(b.max(b.sub(values, offset), 0.0f), factor);
+      return pairs.op<arith::MinSIOp>(
+          roundToIntegers(b.builder, b.loc, numbers), kRoundedZero + kMax);
+    };
+    EvenOdd values = pairs.widen(pairs.getPairs(row, first));
+    Value high = pairs.op<arith::ShLIOp>(round(values.odd), 4);
+    Value bytes = pairs.op<arith::OrIOp>(round(values.even), high);
+    return arith::TruncIOp::create(
+        b.builder, b.loc, withLane(bytes.getType(), b.builder.getI8Type()),
+        bytes);
+  };
+  return convertChunks(b, getNumLanes(row.getType()), PairConverter::kElements,
+                       convert);
+}
+
 Quantized kvcache::quantizeToPairs(OpBuilder &builder, Location loc,
                                    ValueRange rows, int64_t granularity,
                                    FloatType scaleType, int64_t spread) {
@@ -179,7 +208,13 @@ Quantized kvcache::quantizeToPairs(OpBuilder &builder, Location loc,
   Quantized result{{},
                    keepFinite(b, scales, magnitudes),
                    keepFinite(b, zeroPoints, magnitudes)};
+  bool hasPairs = PairConverter::canConvert(rows.front(), granularity);
   for (Value row : rows) {
+    if (hasPairs) {
+      result.rows.push_back(
+          quantizeByPairs(b, row, offsets, factors, granularity));
+      continue;
+    }
     Value values = convertFloat(builder, loc, row, b.f32);
     values = b.sub(values, b.spread(offsets, values, granularity));
     values = b.mul(values, b.spread(factors, values, granularity));

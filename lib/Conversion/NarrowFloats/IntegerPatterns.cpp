@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
+#include "kvcache/Conversion/NarrowFloats.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -94,8 +95,12 @@ static Value scaleToF32(const Elementwise &e, Value encoded, const Format &from,
   uint64_t magnitude = (from.signBit() - 1) << shift;
   Type element = getElementTypeOrSelf(encoded.getType());
   unsigned unused = element.getIntOrFloatBitWidth() - from.width;
-  Value bits = e.extendSigned(encoded, f32.width);
-  bits = e.op<arith::ShLIOp>(bits, shift - unused);
+  Value bits;
+  if (unused > shift)
+    bits = e.op<arith::ShRSIOp>(encoded, unused - shift);
+  else
+    bits =
+        e.op<arith::ShLIOp>(e.extendSigned(encoded, f32.width), shift - unused);
   bits = e.op<arith::AndIOp>(bits, f32.signBit() | magnitude);
   int exponent = from.minExponent - f32.minExponent - scale;
   return e.op<arith::MulFOp>(e.bitcast(bits, f32.type),
@@ -153,6 +158,13 @@ static Value extendSigned(const Elementwise &e, Value encoded, FloatType from,
     return e.convertFloat(e.bitcast(bits, f32), to);
   // bf16 is the upper half of an f32, whose lower half is zero here.
   return e.bitcast(e.truncate(e.op<arith::ShRUIOp>(bits, 16), 16), to);
+}
+
+Value kvcache::extendHighBits(OpBuilder &builder, Location loc, Value integers,
+                              FloatType type) {
+  Elementwise e(builder, loc, integers.getType());
+  return scaleToF32(e, integers, Format(type), Format(builder.getF32Type()),
+                    /*scale=*/0);
 }
 
 /// Extends f8E8M0FNU, given by its bits: its exponent is that of bf16 and f32,
@@ -277,6 +289,17 @@ Value narrow::truncateInIntegers(OpBuilder &builder, Location loc, Value in,
   }
   encoded = truncateEncoded(e, encoded, source, target, infinityExponent);
   return writeEncodings(e, builder, loc, encoded, type);
+}
+
+Value kvcache::roundMagnitudes(OpBuilder &builder, Location loc,
+                               Value magnitudes, FloatType type,
+                               bool areBounded) {
+  Elementwise e(builder, loc, magnitudes.getType());
+  Format source(builder.getF32Type()), target(type);
+  Value bits = e.toBits(magnitudes);
+  if (!areBounded)
+    bits = e.op<arith::MinUIOp>(bits, source.bits(target.largest()));
+  return roundMagnitude(e, bits, source, target);
 }
 
 /// The rounding of a number between two powers of two of f8E8M0FNU. `Nearest`

@@ -263,12 +263,25 @@ void kvcache::prefetchLines(const Frame &frame, Value row, Value d,
         /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
 }
 
+/// The bytes of rows that 32 registers of 512 bits hold beside what they
+/// become.
+constexpr int64_t kBytesAtOnce = 1024;
+
+static bool hasWideRegisters(const Frame &frame) {
+  return !frame.isGPU && frame.target.vectorBits == 512;
+}
+
 Split kvcache::splitForStore(const Frame &frame, CacheTypeInterface cache,
                              int64_t boundary, int64_t width) {
   int64_t stored = cache.getLanesPerStored();
   Split split = splitHead(cache.getHeadSize(), boundary, width,
                           cache.isQuantized() ? cache.getGranularity() : 0,
                           frame.isGPU ? stored : 0);
+  // Rows are then read in their order, also if heads are stored together.
+  constexpr int64_t most = 256;
+  if (hasWideRegisters(frame) && cache.isQuantized() &&
+      cache.getHeadSize() <= most)
+    split.unit = cache.getHeadSize();
   // Threads that share a byte would store over each other.
   split.unit = std::lcm(split.unit, stored);
   split.lanes = cache.getHeadSize() / split.unit;
@@ -276,14 +289,12 @@ Split kvcache::splitForStore(const Frame &frame, CacheTypeInterface cache,
 }
 
 int64_t kvcache::countHeadsAtOnce(const Frame &frame, CacheTypeInterface cache,
-                                  const Split &split) {
+                                  const Split &split, Type row) {
   bool hasWholeGroups =
       cache.isQuantized() && split.unit % cache.getGranularity() == 0;
-  // The elements that 32 registers of 512 bits hold beside what they become.
-  constexpr int64_t kBits = 512, kElements = 256;
-  if (frame.isGPU || frame.target.vectorBits != kBits || !hasWholeGroups)
+  if (!hasWideRegisters(frame) || !hasWholeGroups)
     return 1;
-  int64_t most = kElements / split.unit;
+  int64_t most = kBytesAtOnce * 8 / getWidth(row) / split.unit;
   return getDivisorUpTo(cache.getNumHeads(), std::max<int64_t>(most, 1));
 }
 
@@ -291,14 +302,25 @@ int64_t kvcache::countHeadsAtOnce(const Frame &frame, CacheTypeInterface cache,
 /// it has one.
 static Value extractHead(const Frame &frame, Value values, int64_t head,
                          int64_t heads) {
+  OpBuilder &builder = frame.builder;
   int64_t lanes = getNumLanes(values.getType()) / heads;
   if (heads == 1)
     return values;
   if (lanes == 1)
-    return vector::ExtractOp::create(frame.builder, frame.loc, values, head);
-  return vector::ExtractStridedSliceOp::create(frame.builder, frame.loc, values,
-                                               head * lanes, lanes,
-                                               /*strides=*/1);
+    return vector::ExtractOp::create(builder, frame.loc, values, head);
+  auto extract = [&](Value from, int64_t count) -> Value {
+    return vector::ExtractStridedSliceOp::create(
+        builder, frame.loc, from, head * count, count, /*strides=*/1);
+  };
+  if (getWidth(values.getType()) >= 8)
+    return extract(values, lanes);
+  // LLVM would take 4-bit elements one by one, but not the bytes of pairs.
+  auto bytes = VectorType::get(heads * lanes / 2, builder.getI8Type());
+  Value part = extract(
+      vector::BitCastOp::create(builder, frame.loc, bytes, values), lanes / 2);
+  return vector::BitCastOp::create(
+      builder, frame.loc,
+      VectorType::get(lanes, getElementTypeOrSelf(values.getType())), part);
 }
 
 /// Quantizes the groups of a thread, or a group that several threads share, and

@@ -120,10 +120,10 @@ void storeElements(const Frame &frame, Value values, Value cache,
                    const Split &split, const StoreOptions &options = {});
 
 /// The heads whose units `storeElements` gets together: on a CPU with vectors
-/// of 512 bits, as many as registers hold, so that it computes scales in
-/// vectors. Otherwise 1.
+/// of 512 bits, as many of rows of type `row` as registers hold, so that it
+/// computes scales in vectors. Otherwise 1.
 int64_t countHeadsAtOnce(const Frame &frame, CacheTypeInterface cache,
-                         const Split &split);
+                         const Split &split, Type row);
 
 /// Stores elements from `d` on of the tokens that share their scales, a row of
 /// values for each; `place` is the first. They are divided by a factor unless

@@ -128,7 +128,8 @@ private:
                          splitForStore(frame, cache, boundary, width));
     // Heads may have divisors of their own.
     if (!scale || !isa<MemRefType>(scale.getType()))
-      part.headsAtOnce = countHeadsAtOnce(frame, cache, part.split);
+      part.headsAtOnce =
+          countHeadsAtOnce(frame, cache, part.split, getElementType(rows));
     return part;
   }
 

@@ -27,18 +27,31 @@ func.func @one_group(%x: vector<32xf32>) -> (vector<32xf8E4M3FN>, f32) {
   return %w, %s : vector<32xf8E4M3FN>, f32
 }
 
-// Values of 16 bits are multiplied by the reciprocal in two parts, in f32.
+// Values of 16 bits are multiplied by the reciprocal in two parts, in f32. On a
+// CPU, those of bf16 are pairs in integers: of their magnitudes, a shift gives
+// one as f32, a mask the other. Codes are joined as pairs, with signs.
 
 // CHECK-LABEL: func.func @values_of_16_bits(
 // CHECK-SAME:      %[[X:[^:]*]]: vector<32xbf16>)
 // CHECK:         %[[AMAX_BITS:.*]] = vector.reduction <maxui>, %{{.*}} : vector<32xi16> into i16
 // CHECK:         arith.bitcast %[[AMAX_BITS]] : i16 to bf16
-// CHECK:         %[[WIDE:.*]] = arith.extf %[[X]] : vector<32xbf16> to vector<32xf32>
-// CHECK:         %[[VALUES:.*]] = arith.mulf %[[WIDE]], %{{.*}} : vector<32xf32>
 // CHECK:         arith.divf %{{.*}} fastmath<afn> : f32
 // CHECK-NOT:     arith.divf
-// CHECK:         %[[LOW:.*]] = arith.mulf %[[VALUES]], %{{.*}} : vector<32xf32>
-// CHECK:         math.fma %[[VALUES]], %{{.*}}, %[[LOW]] : vector<32xf32>
+// CHECK:         %[[PAIRS:.*]] = vector.bitcast %[[X]] : vector<32xbf16> to vector<16xi32>
+// CHECK:         %[[MAGNITUDES:.*]] = arith.andi %[[PAIRS]], %{{.*}} : vector<16xi32>
+// CHECK:         %[[LOW:.*]] = arith.shli %[[MAGNITUDES]], %{{.*}} : vector<16xi32>
+// CHECK:         %[[EVEN:.*]] = arith.bitcast %[[LOW]] : vector<16xi32> to vector<16xf32>
+// CHECK:         %[[HIGH:.*]] = arith.andi %[[MAGNITUDES]], %{{.*}} : vector<16xi32>
+// CHECK:         %[[ODD:.*]] = arith.bitcast %[[HIGH]] : vector<16xi32> to vector<16xf32>
+// CHECK:         %[[VALUES:.*]] = arith.mulf %[[EVEN]], %{{.*}} : vector<16xf32>
+// CHECK:         %[[REST:.*]] = arith.mulf %[[VALUES]], %{{.*}} : vector<16xf32>
+// CHECK:         math.fma %[[VALUES]], %{{.*}}, %[[REST]] : vector<16xf32>
+// CHECK:         arith.mulf %[[ODD]], %{{.*}} : vector<16xf32>
+// CHECK:         arith.shrui %[[PAIRS]], %{{.*}} : vector<16xi32>
+// CHECK:         %[[HALVES:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<32xi16>
+// CHECK:         %[[CODES:.*]] = arith.trunci %[[HALVES]] : vector<32xi16> to vector<32xi8>
+// CHECK:         %[[W:.*]] = arith.bitcast %[[CODES]] : vector<32xi8> to vector<32xf8E4M3FN>
+// CHECK:         return %[[W]], %{{.*}}
 func.func @values_of_16_bits(%x: vector<32xbf16>) -> (vector<32xf8E4M3FN>, f32) {
   %w, %s = kvcache.quantize %x : vector<32xbf16> -> vector<32xf8E4M3FN>, f32
   return %w, %s : vector<32xf8E4M3FN>, f32

@@ -71,7 +71,7 @@ func.func @store_of_4_bits(%w: vector<32xf4E2M1FN>, %k: !nvfp4, %b: index) {
 // CHECK-NOT:     vector.reduction
 // CHECK:         %[[ONE:.*]] = arith.constant dense<1.000000e+00> : vector<2xf32>
 // CHECK:         %[[S:.*]] = arith.select %{{.*}}, %[[ONE]], %{{.*}} : vector<2xi1>, vector<2xf32>
-// CHECK:         %[[W:.*]] = arith.truncf %{{.*}} : vector<64xf32> to vector<64xf8E4M3FN>
+// CHECK:         %[[W:.*]] = vector.shuffle %{{.*}} : vector<32xf8E4M3FN>, vector<32xf8E4M3FN>
 // CHECK:         %[[LUT_BASE:.*]], %{{.*}} = memref.extract_strided_metadata %[[LUT]]
 // CHECK:         %[[TABLE:.*]] = memref.reinterpret_cast %[[LUT_BASE]]
 // CHECK:         memref.load %[[TABLE]]

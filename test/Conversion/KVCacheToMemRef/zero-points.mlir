@@ -54,6 +54,32 @@ func.func @store(%v: vector<32xf32>, %k: !int4, %b: index, %h: index, %t: index,
   return
 }
 
+// On a CPU, two bytes are four elements in an integer.
+// CHECK-LABEL: func.func @load_quads(
+// CHECK:         %[[BYTES:.*]] = vector.load %{{.*}} : memref<?xi8, {{.*}}>, vector<32xi8>
+// CHECK:         %[[WORDS:.*]] = vector.bitcast %[[BYTES]] : vector<32xi8> to vector<16xi16>
+// CHECK:         %[[LANES:.*]] = arith.extui %[[WORDS]] : vector<16xi16> to vector<16xi32>
+// CHECK:         %[[SECOND:.*]] = arith.shrui %[[LANES]], %{{.*}} : vector<16xi32>
+// CHECK:         arith.andi %[[SECOND]], %{{.*}} : vector<16xi32>
+// CHECK:         vector.bitcast %{{.*}} : vector<32xi32> to vector<64xbf16>
+func.func @load_quads(%k: !int4, %b: index, %h: index, %t: index, %d: index) -> vector<64xbf16> {
+  %v = kvcache.load %k[%b, %h, %t, %d] : !int4 -> vector<64xbf16>
+  return %v : vector<64xbf16>
+}
+
+// The even elements of bf16 are the low halves of bytes.
+// CHECK-LABEL: func.func @store_pairs(
+// CHECK-SAME:    %[[V:[^:]*]]: vector<32xbf16>
+// CHECK:         %[[PAIRS:.*]] = vector.bitcast %[[V]] : vector<32xbf16> to vector<16xi32>
+// CHECK:         %[[ODD:.*]] = arith.shli %{{.*}}, %{{.*}} : vector<16xi32>
+// CHECK:         %[[BOTH:.*]] = arith.ori %{{.*}}, %{{.*}} : vector<16xi32>
+// CHECK:         %[[BYTES:.*]] = arith.trunci %[[BOTH]] : vector<16xi32> to vector<16xi8>
+// CHECK:         vector.store %[[BYTES]],
+func.func @store_pairs(%v: vector<32xbf16>, %k: !int4, %b: index, %h: index, %t: index, %d: index) {
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<32xbf16>, !int4
+  return
+}
+
 // Threads that share a group find its smallest and its largest value together.
 // CHECK-LABEL: gpu.func @quantize_over_lanes(
 // CHECK-SAME:    %[[X:[^:]*]]: vector<8xbf16>
