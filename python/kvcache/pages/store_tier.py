@@ -89,14 +89,15 @@ class StoreTier:
             del self._pending[page]
             if not page.prefix or page.is_stored:
                 continue
-            page.is_stored = True  # until the store refuses it
             record = self.take()
             stored = self._records.describe_cached(page)
             try:
                 self._records.fill(record, stored, page.address)
             except Exception:  # of the memory or the disk: the page is only not stored
                 self.give_back([record])
+                self._note_refused([page])
                 continue
+            page.is_stored = True  # until the store refuses it
             keys.append(stored.key)
             pages.append(page)
             records.append(record)

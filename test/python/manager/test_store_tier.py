@@ -11,6 +11,7 @@ import pytest
 from failing_memory import FailingMemory
 from faulty_store import FaultyStore
 from kvcache.pages import store_tier
+from kvcache.pages.records import Records
 from kvcache.pages.stores import Store, StoreCopy
 from manager_model import Configuration
 from store_machine import Machine, check_end, check_references
@@ -208,6 +209,23 @@ def test_refused_pages_are_offered_again_later(monkeypatch):
         machine.manager.step(["kept"])
         machine.manager.flush()
         assert len(values) == machine.manager.stats.pages_to_store == count
+
+
+def test_pages_that_could_not_be_read_are_offered_again_later(monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr(store_tier, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    machine = Machine(FaultyStore({}, 0))
+    machine.manager.claim("kept", range(9))
+    with monkeypatch.context() as patch:
+        patch.setattr(Records, "fill", raise_error)
+        machine.manager.step(["kept"])
+        machine.manager.flush()
+    for seconds, count in ((30, 1), (31, 5)):  # the first step fills a page more
+        clock[0] += seconds
+        machine.manager.grow("kept", [1])
+        machine.manager.step(["kept"])
+        machine.manager.flush()
+        assert machine.manager.stats.pages_to_store == count
 
 
 def test_any_number_of_pages_waits():
