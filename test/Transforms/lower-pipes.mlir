@@ -140,6 +140,38 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Only the slot that is written needs a fence when it is free.
+  // CHECK90-LABEL:  gpu.func @write_of_another_slot(
+  // CHECK90:          kvcache.tile_store
+  // CHECK90:          nvvm.fence.proxy
+  // CHECK90:          nvgpu.mbarrier.arrive
+  // CHECK90-NOT:      nvvm.fence.proxy
+  // CHECK90:          nvgpu.mbarrier.arrive
+  // CHECK90:          gpu.return
+  gpu.func @write_of_another_slot(%k: !cache, %b: index, %h: index, %t: index)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %zeros = arith.constant dense<0.0> : vector<8xbf16>
+    %reads = kvcache.pipe : !kvcache.pipe<2, !kt>
+    %writes = kvcache.pipe : !kvcache.pipe<2, !kt>
+    kvcache.produce %reads[%c0] : !kvcache.pipe<2, !kt> {
+    ^bb0(%ks: !kt):
+      kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
+    }
+    kvcache.produce %writes[%c0] : !kvcache.pipe<2, !kt> {
+    ^bb0(%ks: !kt):
+      kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
+    }
+    kvcache.consume %reads[%c0] : !kvcache.pipe<2, !kt> {
+    ^bb0(%read: !kt):
+      kvcache.consume %writes[%c0] : !kvcache.pipe<2, !kt> {
+      ^bb0(%written: !kt):
+        kvcache.tile_store %zeros, %written[%c0, %c0] : vector<8xbf16>, !kt
+      }
+    }
+    gpu.return
+  }
+
   // Keys and values of the same tokens are in the same pages: each lane looks one up, and all receive it. A tile
   // that is not of the pipe may be written without a fence.
   // CHECK90-LABEL:  gpu.func @keys_and_values(

@@ -13,6 +13,7 @@
 #include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -21,19 +22,38 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Whether memory that an op writes through this value may be a tile of a slot,
-/// which no `alloc_tile` of its own allocates.
-static bool mayBeTile(Value written) {
-  if (isa<LLVM::LLVMPointerType>(written.getType()))
-    return true;
-  while (auto view = written.getDefiningOp<ViewLikeOpInterface>())
-    written = view.getViewSource();
-  return isa<TileType>(written.getType()) &&
-         !written.getDefiningOp<AllocTileOp>();
+/// Returns the memory that a view, or an address in it, is computed from.
+static Value findMemory(Value memory) {
+  while (Operation *op = memory.getDefiningOp()) {
+    if (auto view = dyn_cast<ViewLikeOpInterface>(op))
+      memory = view.getViewSource();
+    else if (isa<LLVM::IntToPtrOp, arith::IndexCastOp, arith::AddIOp,
+                 memref::ExtractAlignedPointerAsIndexOp>(op))
+      memory = op->getOperand(0);
+    else
+      break;
+  }
+  return memory;
 }
 
-/// Whether an op may write to a tile of a slot. Its regions don't count.
-static bool mayWriteTile(Operation *op) {
+/// Whether memory that an op writes through this value may be a tile of the
+/// slot that a region uses: no `alloc_tile` of its own allocates it, and it is
+/// no argument of another region.
+static bool mayBeTile(Value written, ConsumeOp consume) {
+  Value memory = findMemory(written);
+  if (!isa<TileType>(memory.getType()))
+    return isa<LLVM::LLVMPointerType>(written.getType());
+  if (auto argument = dyn_cast<BlockArgument>(memory)) {
+    auto other = dyn_cast<ConsumeOp>(argument.getOwner()->getParentOp());
+    return !other || other == consume;
+  }
+  return !memory.getDefiningOp<AllocTileOp>();
+}
+
+/// Whether an op may write to a tile of the slot that a region uses. Regions of
+/// the op don't count.
+static bool mayWriteTile(Operation *op, ConsumeOp consume) {
+  auto mayBe = [&](Value written) { return mayBeTile(written, consume); };
   // Upstream declares no effects for ldmatrix, which only reads. Products write
   // registers or tensor memory, which have no resource of their own.
   if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
@@ -41,26 +61,25 @@ static bool mayWriteTile(Operation *op) {
     return false;
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   if (!interface)
-    return llvm::any_of(op->getOperands(), mayBeTile);
+    return llvm::any_of(op->getOperands(), mayBe);
   SmallVector<MemoryEffects::EffectInstance> effects;
   interface.getEffects(effects);
   return llvm::any_of(effects, [&](const MemoryEffects::EffectInstance &each) {
     if (!isa<MemoryEffects::Write>(each.getEffect()))
       return false;
     Value written = each.getValue();
-    return written ? mayBeTile(written)
-                   : llvm::any_of(op->getOperands(), mayBeTile);
+    return written ? mayBe(written) : llvm::any_of(op->getOperands(), mayBe);
   });
 }
 
 bool kvcache::mayWriteTiles(ConsumeOp consume) {
   return consume
-      .walk<WalkOrder::PreOrder>([](Operation *op) {
+      .walk<WalkOrder::PreOrder>([&](Operation *op) {
         // Barriers order what a pipe copies.
         if (isa<ProduceOp>(op))
           return WalkResult::skip();
-        return mayWriteTile(op) ? WalkResult::interrupt()
-                                : WalkResult::advance();
+        return mayWriteTile(op, consume) ? WalkResult::interrupt()
+                                         : WalkResult::advance();
       })
       .wasInterrupted();
 }
