@@ -90,7 +90,8 @@ def KVCache_FragmentStoreOp : KVCache_Op<"fragment_store"> {
   let summary = "Stores a fragment into a part of a tile";
   let description = [{
     Stores the elements of a fragment into the part of a tile that begins at
-    `[tile_row, tile_column]`. Other threads see them after a barrier; matrix
+    `[tile_row, tile_column]`. On chips from sm_90 on, `mma_a16` and `wgmma_a16`
+    are stored by `stmatrix`. Other threads see them after a barrier; matrix
     instructions that read the tile need `nvvm.fence.proxy` before it, as `mma`
     says.
 

@@ -96,7 +96,7 @@ enum class MatrixOrder { RowsFirst, ColumnsFirst };
 /// Loads 16 rows of 32 bytes of a tile by `ldmatrix`, as four words: the
 /// matrices of an order, each transposed or not. Two elements of 8 bits are
 /// one. `row` is a multiple of 8, and `column` of 16 bytes. Two words are the
-/// first two.
+/// first two. `stmatrix` stores words likewise.
 class MatrixLoader {
 public:
   MatrixLoader(OpBuilder &builder, Location loc, TypedValue<TileType> tile,
@@ -104,8 +104,12 @@ public:
 
   SmallVector<Value> load(Value row, Value column, bool isTransposed,
                           int64_t words = 4) const;
+  void store(ValueRange words, Value row, Value column) const;
 
 private:
+  /// The address of the lane, of matrices that begin at a row and a column.
+  Value getPointer(Value firstRow, Value firstColumn) const;
+
   IndexBuilder b;
   TypedValue<TileType> tile;
   /// The row and the column, one of two, that the lane addresses.

@@ -12,6 +12,7 @@
 #include "kvcache/IR/FragmentTileOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
+#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -40,8 +41,7 @@ MatrixLoader::MatrixLoader(OpBuilder &builder, Location loc,
                              tile.getType().getLayout().elementBytes);
 }
 
-SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
-                                      bool isTransposed, int64_t count) const {
+Value MatrixLoader::getPointer(Value firstRow, Value firstColumn) const {
   // The swizzle's pattern has 8 rows: a multiple of them further, it is the
   // same.
   TileType type = tile.getType();
@@ -52,12 +52,16 @@ SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
       offset, b.mul(firstRow, layout.getChunkColumns() * layout.elementBytes));
   Value memory =
       TileMemoryOp::create(b.builder, b.loc, type.getMemoryType(), tile);
+  return getSharedPointer(b.builder, b.loc, memory, offset);
+}
+
+SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
+                                      bool isTransposed, int64_t count) const {
   Type i32 = b.builder.getI32Type();
   auto result = LLVM::LLVMStructType::getLiteral(b.builder.getContext(),
                                                  SmallVector<Type>(count, i32));
   Value loaded = NVVM::LdMatrixOp::create(
-      b.builder, b.loc, result,
-      getSharedPointer(b.builder, b.loc, memory, offset),
+      b.builder, b.loc, result, getPointer(firstRow, firstColumn),
       /*num=*/static_cast<uint32_t>(count),
       isTransposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
       NVVM::LdStMatrixShapeAttr::get(b.builder.getContext(), 8, 8),
@@ -66,6 +70,30 @@ SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
   for (int64_t i = 0; i < count; ++i)
     words.push_back(LLVM::ExtractValueOp::create(b.builder, b.loc, loaded, i));
   return words;
+}
+
+void MatrixLoader::store(ValueRange words, Value firstRow,
+                         Value firstColumn) const {
+  NVVM::StMatrixOp::create(
+      b.builder, b.loc, getPointer(firstRow, firstColumn), words,
+      NVVM::MMALayout::row,
+      NVVM::LdStMatrixShapeAttr::get(b.builder.getContext(), 8, 8),
+      NVVM::LdStMatrixEltType::B16);
+}
+
+/// The row of a team's tile in which the matrices of a warp begin.
+static Value getMatrixRow(const IndexBuilder &b, Value tileRow,
+                          const TeamThread &thread) {
+  return b.add(tileRow, b.mul(thread.warp, LayoutDigits::kRowsOfWarp));
+}
+
+/// Columns of 16 bits of the matrices that are loaded or stored at once.
+static constexpr int64_t kMatrixColumns = 16;
+
+/// Whether a lane has the words of a matrix, as `ldmatrix` gives them.
+static bool hasMatrixWords(FragmentType type) {
+  const auto &digits = LayoutDigits::get(type);
+  return digits.elementBits == 16 && digits.lane.front().distance == 2;
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,9 +179,7 @@ private:
 
   /// Whether a lane has the elements that `ldmatrix` gives it.
   static bool hasMatrices(FragmentLoadOp op) {
-    const auto &digits = LayoutDigits::get(op.getType());
-    return op.getPaired() ||
-           (digits.elementBits == 16 && digits.lane.front().distance == 2);
+    return op.getPaired() || hasMatrixWords(op.getType());
   }
 
   static SmallVector<Value> loadMatrices(OpBuilder &builder,
@@ -162,11 +188,10 @@ private:
     FragmentType type = op.getType();
     TeamThread thread = TeamThread::get(b, type, op.getThread());
     MatrixLoader loader(builder, op.getLoc(), op.getTile(), thread.lane);
-    Value row =
-        b.add(op.getTileRow(), b.mul(thread.warp, LayoutDigits::kRowsOfWarp));
+    Value row = getMatrixRow(b, op.getTileRow(), thread);
     SmallVector<Value> words;
-    constexpr int64_t step = 16;
-    for (int64_t column = 0; column < type.getColumns(); column += step)
+    for (int64_t column = 0; column < type.getColumns();
+         column += kMatrixColumns)
       llvm::append_range(
           words, loader.load(row, b.add(op.getTileColumn(), b.index(column)),
                              /*isTransposed=*/false));
@@ -207,23 +232,52 @@ struct LowerFragmentStore : OpConversionPattern<FragmentStoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(checkPlaces(op, op.getPart())))
       return failure();
+    if (hasMatrices(op))
+      storeMatrices(rewriter, op, adaptor.getValue());
+    else
+      storeRuns(rewriter, op, adaptor.getValue());
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  /// Whether the chip stores the words of a lane as matrices.
+  static bool hasMatrices(FragmentStoreOp op) {
+    const Chip *chip = getTargetChip(op);
+    return chip && chip->has(Feature::TMA) && !op.getTransposed() &&
+           hasMatrixWords(op.getValue().getType());
+  }
+
+  static void storeMatrices(OpBuilder &builder, FragmentStoreOp op,
+                            ValueRange words) {
+    constexpr size_t count = 4;
+    IndexBuilder b(builder, op.getLoc());
+    FragmentType type = op.getValue().getType();
+    TeamThread thread = TeamThread::get(b, type, op.getThread());
+    MatrixLoader matrices(builder, op.getLoc(), op.getTile(), thread.lane);
+    Value row = getMatrixRow(b, op.getTileRow(), thread);
+    for (int64_t column = 0; column < type.getColumns();
+         column += kMatrixColumns, words = words.drop_front(count))
+      matrices.store(words.take_front(count), row,
+                     b.add(op.getTileColumn(), b.index(column)));
+  }
+
+  static void storeRuns(OpBuilder &builder, FragmentStoreOp op,
+                        ValueRange registers) {
     Location loc = op.getLoc();
     FragmentType type = op.getValue().getType();
-    SmallVector<Value> elements =
-        unpack(rewriter, loc, type, adaptor.getValue());
+    SmallVector<Value> elements = unpack(builder, loc, type, registers);
     bool isTransposed = op.getTransposed();
     auto vector = VectorType::get(
         LayoutDigits::get(type).countRun(isTransposed), type.getElementType());
     for (const Run &run :
-         getRuns(IndexBuilder(rewriter, loc), type, op.getTileRow(),
+         getRuns(IndexBuilder(builder, loc), type, op.getTileRow(),
                  op.getTileColumn(), op.getThread(), isTransposed)) {
       Value stored = vector::FromElementsOp::create(
-          rewriter, loc, vector, select(elements, run.elements));
-      TileStoreOp::create(rewriter, loc, stored, op.getTile(), run.row,
+          builder, loc, vector, select(elements, run.elements));
+      TileStoreOp::create(builder, loc, stored, op.getTile(), run.row,
                           run.column);
     }
-    rewriter.eraseOp(op);
-    return success();
   }
 };
 

@@ -160,3 +160,28 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+!probs = !kvcache.fragment<64x64xbf16, wgmma_a16>
+
+// From sm_90 on, stmatrix stores the words that ldmatrix loads.
+gpu.module @stores [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: func.func @store_matrices(
+  // CHECK-COUNT-4: nvvm.stmatrix {{.*}}layout = #nvvm.mma_layout<row>
+  // CHECK-NOT:     {{nvvm.stmatrix|kvcache.tile_store}}
+  func.func @store_matrices(%p: !probs, %tile: !kvcache.tile<64x64xbf16, swizzle_128b>) {
+    %c0 = arith.constant 0 : index
+    kvcache.fragment_store %p, %tile[%c0, %c0] : !probs, !kvcache.tile<64x64xbf16, swizzle_128b>
+    return
+  }
+}
+
+gpu.module @stores_before [#nvvm.target<chip = "sm_80">] {
+  // CHECK-LABEL: func.func @store_runs(
+  // CHECK-NOT:     nvvm.stmatrix
+  // CHECK-COUNT-16: kvcache.tile_store
+  func.func @store_runs(%p: !probs, %tile: !kvcache.tile<64x64xbf16, swizzle_128b>) {
+    %c0 = arith.constant 0 : index
+    kvcache.fragment_store %p, %tile[%c0, %c0] : !probs, !kvcache.tile<64x64xbf16, swizzle_128b>
+    return
+  }
+}
