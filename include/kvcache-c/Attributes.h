@@ -212,6 +212,7 @@ typedef enum MlirKVCacheSchedule {
   MlirKVCacheSchedulePipelined = 0,
   MlirKVCacheSchedulePingPong = 1,
   MlirKVCacheSchedulePrefetch = 2,
+  MlirKVCacheScheduleSeesaw = 3,
 } MlirKVCacheSchedule;
 
 MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheScheduleAttr(MlirAttribute attr);

@@ -135,6 +135,8 @@ static void testEnums(MlirLocation loc) {
   SHOW_ENUM(Schedule, MlirKVCacheSchedulePingPong);
   // CHECK-NEXT: #kvcache.schedule<prefetch> 1 1
   SHOW_ENUM(Schedule, MlirKVCacheSchedulePrefetch);
+  // CHECK-NEXT: #kvcache.schedule<seesaw> 1 1
+  SHOW_ENUM(Schedule, MlirKVCacheScheduleSeesaw);
   // CHECK-NEXT: type ids 1 1 1 1
   printf(
       "type ids %d %d %d %d\n",
@@ -181,9 +183,9 @@ static void testInvalid(MlirLocation loc) {
   // CHECK-NEXT: model.c:7:3: unknown copy kind 5
   // CHECK-NEXT: null
   expectNull(mlirKVCacheCopyKindAttrGetChecked(loc, (MlirKVCacheCopyKind)5));
-  // CHECK-NEXT: model.c:7:3: unknown schedule 3
+  // CHECK-NEXT: model.c:7:3: unknown schedule 4
   // CHECK-NEXT: null
-  expectNull(mlirKVCacheScheduleAttrGetChecked(loc, (MlirKVCacheSchedule)3));
+  expectNull(mlirKVCacheScheduleAttrGetChecked(loc, (MlirKVCacheSchedule)4));
 }
 
 /// In a context that has not loaded the dialect.

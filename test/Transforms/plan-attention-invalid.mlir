@@ -80,6 +80,17 @@ func.func @turns_of_one_warpgroup(%q: memref<?x32x128xbf16>, %k: !cache, %n: mem
 
 // -----
 
+!latent = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+func.func @seesaw_of_converted_tiles(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x512xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, got seesaw}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = seesaw>}
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>
+  return
+}
+
+// -----
+
 !latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @keys_of_swap_ab(%q: memref<?x32x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>) {

@@ -30,6 +30,21 @@ func.func @prompt(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
   return
 }
 
+// CHECK-LABEL: func.func @latent_decode_of_64_heads(
+// SM90:          mma = wgmma, swap_ab = false, rows = 64, keys = 64, stages = 2, acc_shares = 2, {{.*}} schedule = seesaw>
+// SM90:          schedule = prefetch>
+// SM90:          schedule = prefetch>
+func.func @latent_decode_of_64_heads(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x512xbf16>, %w: memref<?xi8>) {
+  kvcache.attention %q, %k, %n, %s outs(%out) workspace %w
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>, memref<?xi8>
+  kvcache.attention %q, %k, %n, %s outs(%out) workspace %w {config = #kvcache.attention_config<schedule = prefetch>}
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>, memref<?xi8>
+  // Rows of a window may begin in a tile.
+  kvcache.attention %q, %k, %n, %s outs(%out) workspace %w {window = 100}
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>, memref<?xi8>
+  return
+}
+
 // CHECK-LABEL: func.func @latent_decode(
 // SM90:          mma = wgmma, swap_ab = true, rows = 32, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, persistent =
 func.func @latent_decode(%q: memref<?x32x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>, %w: memref<?xi8>) {

@@ -30,7 +30,7 @@
 // CHECK:           } {kvcache.schedule = #kvcache.schedule<prefetch>}
 // CHECK:           kvcache.store_rows %{{.*}} at(%[[R0]], %{{.*}})
 func.func @latent(%q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x128x512xbf16>) {
-  kvcache.attention %q, %k, %n, %s outs(%out) {causal}
+  kvcache.attention %q, %k, %n, %s outs(%out) {causal, config = #kvcache.attention_config<schedule = prefetch>}
       : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>
   return
 }

@@ -394,6 +394,42 @@ def test_rows_of_any_place(name, dtype, size, chip, benign):
     check(source, f"{name}_kernel", chip, gather(name, dtype, size), 3, benign)
 
 
+def attend_in_seesaw(program):
+    """One block, for the heads of a token that sees five latent tiles: each slot is used again."""
+    rng = np.random.default_rng(10)
+    blocks = examples.random_numbers(rng, (18, 1, 1, 16, 1, 448))
+    lengths, table = np.array([270], np.uint32), rng.permutation(18)[None].astype(np.uint32)
+    q = examples.random_numbers(rng, (1, 64, 448))
+    out, lse = np.zeros((1, 64, 384), q.dtype), np.zeros((1, 64), np.float32)
+    tables, offsets = (lengths, table, 1, 271, 0), np.array([0, 1], np.int32)
+    program.call("attention", blocks, *tables, q, offsets, out, lse, examples.SCALE)
+    return out
+
+
+def test_warpgroups_that_share_scores():
+    """Parts of tiles with barriers of their own, turns, and probs in the place of ropes."""
+    params = kvcache.KVCacheParams("bf16", 1, 448, page_size=16, total_num_layers=1, is_mla=True)
+    operation = kvcache.ops.attention(params, 64, value_dim=384)
+    benign = [
+        # Before a rope is free: the fence before the turn is of the same threads.
+        "drop nvvm.fence.proxy 3",
+        "drop nvvm.fence.proxy 5",
+        # Scores take no accumulators, and the next products of a group have fences and a commit of their own.
+        "drop nvvm.wgmma.fence.aligned 3",
+        "drop nvvm.wgmma.fence.aligned 7",
+        "drop nvvm.wgmma.commit.group.sync.aligned 1",
+        "drop nvvm.wgmma.commit.group.sync.aligned 5",
+        # In the branch of `schedule_fence`.
+        "drop nvvm.wgmma.wait.group.sync.aligned 7",
+        "wait for a group less 7",
+        *(f"drop nvvm.bar.warp.sync {number}" for number in range(1, 12, 2)),  # As in WAITED.
+        # Nothing reads the half of the other warpgroup, and copies waited for the slot of its rope.
+        "skip nvvm.mbarrier.try_wait 5",
+        "skip nvvm.mbarrier.try_wait 17",
+    ]
+    check(operation.source, "attention_kernel", "sm_90a", attend_in_seesaw, 50, benign)
+
+
 def test_warpgroups_in_turns():
     """Turns, of which the last one is only taken, stages, and products in flight across exponentials."""
     source = with_launcher(examples.source("attention_pingpong"), "attention_pingpong", (384, 1))

@@ -50,9 +50,10 @@ def KVCache_Reduction : I32EnumAttr<"Reduction", "how elements are combined", [
 def KVCache_SchedulePipelined : I32EnumAttrCase<"Pipelined", 0, "pipelined">;
 def KVCache_SchedulePingPong : I32EnumAttrCase<"PingPong", 1, "ping_pong">;
 def KVCache_SchedulePrefetch : I32EnumAttrCase<"Prefetch", 2, "prefetch">;
+def KVCache_ScheduleSeesaw : I32EnumAttrCase<"Seesaw", 3, "seesaw">;
 def KVCache_Schedule : I32EnumAttr<"Schedule", "overlap of products", [
     KVCache_SchedulePipelined, KVCache_SchedulePingPong,
-    KVCache_SchedulePrefetch]> {
+    KVCache_SchedulePrefetch, KVCache_ScheduleSeesaw]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
@@ -69,6 +70,8 @@ def KVCache_ScheduleAttr
     - `ping_pong`: the same, and two warpgroups start their products in turns.
     - `prefetch`: the loop stays as it is. It copies the next tiles while it
       multiplies.
+    - `seesaw`: the loop stays as it is. Two warpgroups compute the scores of a
+      tile in turns, as `kvcache-tile-attention` writes it for latent caches.
 
     Example:
 

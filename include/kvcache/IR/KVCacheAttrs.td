@@ -285,6 +285,8 @@ def KVCache_AttentionConfigAttr
       with `evict_first`.
     - `schedule`: the overlap of a tile's products, as `#kvcache.schedule` says.
       With `pipelined` and `ping_pong`, a warpgroup of its own copies tiles.
+      `seesaw` is for latent caches, `wgmma`, and 64 rows: each of two
+      warpgroups computes the scores of every second tile.
 
     Constraints:
     - (C1) `rows` is 16, 32, 64 or 128; `keys` is a multiple of 16 up to 128;

@@ -113,8 +113,9 @@ def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
   let description = [{
     Waits until the slot `index mod stages` is free, then starts the copies of
     its region into the tiles of the slot. The indices of the executions of
-    `produce` for a pipe are 0, 1, 2 and so on, in this order; the same holds
-    for `consume`.
+    `produce` for a slot are the slot's number and then `stages` more each time,
+    without gaps; the same holds for `consume`. Slots may be filled and used in
+    any order.
 
     All producer threads of the pipe must execute the op, and no other threads.
     With `producers = n`, these are the threads of the first n warps, and the

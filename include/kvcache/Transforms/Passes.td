@@ -135,6 +135,8 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     copies tiles and others multiply. The loop has its schedule as
     `kvcache.schedule`, by which `kvcache-schedule-attention` rotates it. Without
     such a schedule, all threads copy the next tiles, and the loop stays as it is.
+    With `seesaw`, two warpgroups have every second tile of latent rows each,
+    and give each other their probabilities.
 
     The chips and the checks are those of `kvcache-expand-ops`.
   }];

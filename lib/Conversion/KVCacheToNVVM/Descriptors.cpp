@@ -25,6 +25,15 @@ DescriptorBuilder::DescriptorBuilder(OpBuilder &builder, Location loc,
       major(part.major == Major::K ? tma::Major::K : tma::Major::MN),
       format(format), row(part.row), column(part.column) {}
 
+/// Whether a column surely is a multiple of a number.
+static bool isMultiple(Value column, int64_t number) {
+  auto product = column.getDefiningOp<arith::MulIOp>();
+  if (!product)
+    return false;
+  std::optional<int64_t> factor = getConstantIntValue(product.getRhs());
+  return factor && *factor % number == 0;
+}
+
 Value DescriptorBuilder::get(int64_t k) {
   if (!start)
     start = getStart(0);
@@ -33,6 +42,8 @@ Value DescriptorBuilder::get(int64_t k) {
     bytes = k * tma::getSpan(layout.swizzle);
   } else if (std::optional<int64_t> first = getConstantIntValue(column)) {
     bytes = getColumnBytes(*first + k) - getColumnBytes(*first);
+  } else if (isMultiple(column, layout.getChunkColumns())) {
+    bytes = getColumnBytes(k);
   } else if (k != 0) {
     return getStart(k);
   }

@@ -63,6 +63,9 @@ AttentionConfig kvcache::getBitFields(AttentionOp op,
   fields.swapAB = config.swapAB;
   fields.keys = config.keys;
   fields.dequant = config.dequant;
+  // Warpgroups in turns add scores and row sums in another order.
+  if (!op.getValueCache() && config.mma == MmaKind::Wgmma)
+    fields.schedule = config.schedule;
   if (dependsOnBlock(op))
     fields.rows = config.rows;
   return fields;

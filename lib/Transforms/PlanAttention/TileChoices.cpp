@@ -206,10 +206,10 @@ AttentionConfig makePlan(AttentionOp op, const AttentionShape &shape,
 bool canOverlap(Schedule schedule, AttentionOp op, const AttentionShape &shape,
                 const AttentionConfig &plan) {
   constexpr int64_t groups = 2;
-  return plan.mma == MmaKind::Wgmma && !isSwapAB(plan) && plan.accShares == 1 &&
-         *plan.stages > 1 && shape.tokens == Tokens::Sequence &&
-         shape.caches == Caches::Values && areAllCopied(op) &&
-         !op.getRopeCache() &&
+  return schedule != Schedule::Seesaw && plan.mma == MmaKind::Wgmma &&
+         !isSwapAB(plan) && plan.accShares == 1 && *plan.stages > 1 &&
+         shape.tokens == Tokens::Sequence && shape.caches == Caches::Values &&
+         areAllCopied(op) && !op.getRopeCache() &&
          (schedule == Schedule::Pipelined ||
           plan.rows == groups * kRowsOfWarpgroup);
 }
@@ -233,9 +233,30 @@ void chooseTokens(AttentionOp op, const AttentionShape &shape,
     *plan.keys -= kLeastTokens;
 }
 
+/// Whether two warpgroups can compute the scores of a tile in turns: copies
+/// bring latent tiles of 64 tokens, two of which have room, and the probs of a
+/// tile have the place of its rope.
+bool canSeesaw(AttentionOp op, const AttentionShape &shape,
+               const AttentionConfig &plan) {
+  constexpr int64_t shares = 2, stages = 2;
+  return plan.mma == MmaKind::Wgmma && !isSwapAB(plan) &&
+         plan.rows == kRowsOfWarpgroup && plan.keys == kRowsOfWarpgroup &&
+         plan.accShares == shares && plan.stages == stages &&
+         shape.tokens != Tokens::Ids && shape.caches == Caches::Latent &&
+         areAllCopied(op) &&
+         shape.keySize - shape.valueSize == kRowsOfWarpgroup &&
+         shape.canOverlap && !shape.hasBegin;
+}
+
 /// Chooses the schedule, and with it the tokens of a tile.
 void chooseSchedule(AttentionOp op, const AttentionShape &shape,
                     AttentionConfig &plan, const Target &target) {
+  if (canSeesaw(op, shape, plan)) {
+    plan.schedule = shape.config.schedule == Schedule::Prefetch
+                        ? Schedule::Prefetch
+                        : Schedule::Seesaw;
+    return;
+  }
   Schedule wanted = shape.config.schedule.value_or(
       isOverlapped(shape) ? Schedule::PingPong : Schedule::Prefetch);
   if (wanted == Schedule::Prefetch || !canOverlap(wanted, op, shape, plan))

@@ -21,6 +21,11 @@ bool kvcache::dequantizesInRegisters(const AttentionConfig &config) {
   return config.dequant == DequantPlace::Registers;
 }
 
+bool kvcache::hasProducers(const AttentionConfig &config) {
+  return config.schedule == Schedule::Pipelined ||
+         config.schedule == Schedule::PingPong;
+}
+
 bool kvcache::isPersistent(const AttentionConfig &config) {
   return config.persistent.value_or(0) != 0;
 }
@@ -32,7 +37,7 @@ int64_t kvcache::countThreads(const AttentionConfig &config) {
 }
 
 int64_t kvcache::countProducerWarps(const AttentionConfig &config) {
-  return config.schedule == Schedule::Prefetch ? 0 : kWarpgroup / kWarp;
+  return hasProducers(config) ? kWarpgroup / kWarp : 0;
 }
 
 int64_t kvcache::countAhead(const AttentionConfig &config) {

@@ -36,6 +36,9 @@ bool isSwapAB(const AttentionConfig &config);
 /// the caches have them.
 bool dequantizesInRegisters(const AttentionConfig &config);
 /// Whether a block takes work items until there are none.
+/// Whether a warpgroup of its own copies tiles, because products overlap the
+/// softmax.
+bool hasProducers(const AttentionConfig &config);
 bool isPersistent(const AttentionConfig &config);
 
 /// Threads of a block that multiply.

@@ -416,7 +416,8 @@ struct ScheduleAttention
 private:
   /// A loop that can't have its schedule stays as it is.
   void schedule(scf::ForOp loop, ScheduleAttr given) {
-    if (given.getValue() == Schedule::Prefetch)
+    if (given.getValue() == Schedule::Prefetch ||
+        given.getValue() == Schedule::Seesaw)
       return;
     std::string reason;
     FailureOr<TileLoop> tiles = TileLoop::match(loop, reason);

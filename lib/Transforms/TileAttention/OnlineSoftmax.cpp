@@ -122,6 +122,13 @@ TileProbs OnlineSoftmax::addRows(Value scores, SoftmaxState &state) const {
   return {probs, rescale};
 }
 
+Value OnlineSoftmax::raiseMax(Value max, SoftmaxState &state) const {
+  Value rescale = computeRescale(state.rowMax, max);
+  state.rowMax = max;
+  state.rowSum = b.multiply(state.rowSum, rescale);
+  return rescale;
+}
+
 LazyProbs OnlineSoftmax::addScoresLazily(Value scores, float slack,
                                          SoftmaxState &state) const {
   Value largest = findMax(scores, state);

@@ -72,6 +72,9 @@ public:
                   function_ref<Value(Value probs)> use) const;
   /// Likewise, but leaves the probs and the accumulator to the caller.
   TileProbs addRows(Value scores, SoftmaxState &state) const;
+  /// Makes probs relative to a largest score that is no less than before, and
+  /// returns the factor of the accumulator of each row.
+  Value raiseMax(Value max, SoftmaxState &state) const;
   /// Adds the scores of a tile, but leaves the accumulator to the caller. The
   /// exponent that probs are relative to stays where it grows by at most
   /// `slack`.

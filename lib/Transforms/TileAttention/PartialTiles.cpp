@@ -17,9 +17,8 @@ using namespace mlir::kvcache;
 /// soft caps and regions `score`, whose code is too large for ptxas to overlap
 /// it twice.
 static bool haveBounds(const TileRows &block) {
-  return block.getConfig().schedule != Schedule::Prefetch &&
-         areScoresProducts(block) && !block.list &&
-         !block.getOp().getWholeMask();
+  return hasProducers(block.getConfig()) && areScoresProducts(block) &&
+         !block.list && !block.getOp().getWholeMask();
 }
 
 /// The tokens that all rows see by positions, ranges and the mask, unless there

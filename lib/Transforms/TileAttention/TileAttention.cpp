@@ -15,6 +15,7 @@
 #include "DequantKernel.h"
 #include "MmaSyncKernel.h"
 #include "PromptKernel.h"
+#include "SeesawKernel.h"
 #include "SwapABKernel.h"
 #include "Tcgen05Kernel.h"
 #include "WgmmaKernel.h"
@@ -76,6 +77,19 @@ private:
 
 } // namespace
 
+static void emitWgmmaKernel(AttentionOp op, const Frame &frame,
+                            const AttentionConfig &config) {
+  switch (*config.schedule) {
+  case Schedule::Prefetch:
+    return tileWgmma(op, frame, config);
+  case Schedule::Seesaw:
+    return tileSeesaw(op, frame, config);
+  case Schedule::Pipelined:
+  case Schedule::PingPong:
+    return tilePrompt(op, frame, config);
+  }
+}
+
 static void emitKernel(AttentionOp op, const Frame &frame,
                        const AttentionConfig &config) {
   switch (*config.mma) {
@@ -87,9 +101,7 @@ static void emitKernel(AttentionOp op, const Frame &frame,
   case MmaKind::Wgmma:
     if (isSwapAB(config))
       return tileSwapAB(op, frame, config);
-    return *config.schedule == Schedule::Prefetch
-               ? tileWgmma(op, frame, config)
-               : tilePrompt(op, frame, config);
+    return emitWgmmaKernel(op, frame, config);
   case MmaKind::Tcgen05:
     return tileTcgen05(op, frame, config);
   }

@@ -32,6 +32,7 @@ class Schedule(StrEnum):
     PIPELINED = "pipelined"
     PING_PONG = "ping_pong"
     PREFETCH = "prefetch"
+    SEESAW = "seesaw"
 
 
 @dataclass(frozen=True, init=False, eq=False)

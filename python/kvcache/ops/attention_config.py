@@ -14,7 +14,7 @@ _WORDS = {
     "mma": ("none", "mma_sync", "wgmma", "tcgen05"),
     "dequant": ("tile", "registers"),
     "l2_hint": ("evict_first", "evict_normal", "evict_last"),
-    "schedule": ("pipelined", "ping_pong", "prefetch"),
+    "schedule": ("pipelined", "ping_pong", "prefetch", "seesaw"),
 }
 _NUMBERS: dict[str, tuple[int, ...] | range] = {
     "rows": (16, 32, 64, 128),
@@ -54,6 +54,7 @@ class AttentionConfig:
             ``"evict_normal"`` or ``"evict_last"``.
         schedule: The overlap of products: ``"prefetch"``, or with a warpgroup that
             copies tiles ``"pipelined"``, or ``"ping_pong"`` for two warpgroups in turns.
+            ``"seesaw"`` is for latent caches: warpgroups have every second tile.
     """
 
     mma: str | None = None

@@ -25,6 +25,7 @@ from edits import edit
 import kvcache
 
 SWAP = {"swap_operands": True}
+PREFETCH = kvcache.AttentionConfig(schedule="prefetch")
 # Sequences of no tokens, of several blocks of rows, of one row, and whose last tile is full.
 TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
 
@@ -236,6 +237,11 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
         (CHIPS[2], "bf16", 64, 80, 48, {"soft_cap": 9.0}),
         (CHIPS[2], "fp8-token", 64, 576, 512, {}),
         (CHIPS[2], "fp8", 64, 576, 512, {"dtype": "f16", "static_scales": True}),
+        # Warpgroups in turns: any number of tiles, work items that share pipes, soft caps, and as without turns.
+        (CHIPS[1], "bf16", 64, 576, 512, {"lengths": (300, 0, 191), "page_size": 64}),
+        (CHIPS[1], "f16", 64, 448, 384, {"lengths": (260, 64, 127), "soft_cap": 9.0, "sinks": True}),
+        (CHIPS[1], "bf16", 128, 448, 384, {"lengths": (490, 0, 319), "scheduled_blocks": 2, **SPLITS}),
+        (CHIPS[1], "bf16", 64, 448, 384, {"lengths": (300, 0, 191), "config": PREFETCH}),
     ],
 )
 def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, options):
@@ -245,7 +251,7 @@ def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, optio
     check(
         make_params(format_, 1, head_dim, options.pop("page_size", 16), mla=True),
         dtype,
-        (30, 0, 63),
+        options.pop("lengths", (30, 0, 63)),
         (9 if group < 64 else 3, 1, 2),
         group,
         target,

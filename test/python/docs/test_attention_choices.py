@@ -44,6 +44,7 @@ KINDS = {
     "`mma.sync`, in registers": ("mma_sync", "registers", "false", "prefetch"),
     "`wgmma`": ("wgmma", "tile", "false", "prefetch"),
     "`wgmma`, `ping_pong`": ("wgmma", "tile", "false", "ping_pong"),
+    "`wgmma`, `seesaw`": ("wgmma", "tile", "false", "seesaw"),
     "`wgmma`, swapAB": ("wgmma", "tile", "true", "prefetch"),
     "`tcgen05`": ("tcgen05", "tile", "false", "prefetch"),
     "none": ("none", "tile", "false", "prefetch"),

@@ -1,0 +1,98 @@
+//===- GroupExchange.cpp - Numbers of two warpgroups' rows ----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GroupExchange.h"
+
+#include "../PlanAttention/TileSizes.h"
+
+#include "kvcache/IR/FragmentRowOps.h"
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// The warpgroups.
+constexpr int64_t kGroups = 2;
+/// Named barriers: of the turns of each warpgroup, and of the threads of each.
+constexpr int64_t kTurns = 1, kThreadsOfGroup = kTurns + kGroups;
+
+Value GroupExchange::allocate(const Frame &frame, int64_t rows) {
+  constexpr int64_t numbersOfRow = 2;
+  auto type = TileType::get(frame.builder.getContext(), kGroups * numbersOfRow,
+                            rows, frame.builder.getF32Type(), Swizzle::None);
+  return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
+}
+
+Value GroupExchange::getPlace(Number number, Value storer) const {
+  return frame.add(storer, frame.index(number * kGroups));
+}
+
+void GroupExchange::store(Number number, Value rows) const {
+  OpBuilder &builder = frame.builder;
+  auto tile = cast<TileType>(numbers.getType());
+  auto type = MemRefType::get(
+      {tile.getRows(), tile.getColumns()}, tile.getElementType(),
+      MemRefLayoutAttrInterface(), tile.getMemoryType().getMemorySpace());
+  Value bytes =
+      TileMemoryOp::create(builder, frame.loc, tile.getMemoryType(), numbers);
+  Value memory = memref::ViewOp::create(builder, frame.loc, type, bytes,
+                                        frame.index(0), ValueRange());
+  auto store = StoreRowsOp::create(builder, frame.loc, rows, frame.index(0),
+                                   /*column=*/Value(), memory, b.getThread(),
+                                   /*alignment=*/IntegerAttr());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.createBlock(&store.getBody(), {},
+                                    builder.getIndexType(), {frame.loc});
+  Value isStored =
+      arith::ConstantOp::create(builder, frame.loc, builder.getBoolAttr(true));
+  YieldOp::create(
+      builder, frame.loc,
+      ValueRange{getPlace(number, group), body->getArgument(0), isStored});
+}
+
+Value GroupExchange::load(Number number, FragmentType type) const {
+  Value zero = arith::ConstantOp::create(frame.builder, frame.loc,
+                                         frame.builder.getF32FloatAttr(0));
+  return b.map(b.splat(type, zero),
+               [&](ValueRange place) -> Value {
+                 return TileLoadOp::create(
+                     frame.builder, frame.loc, frame.builder.getF32Type(),
+                     numbers, getPlace(number, getOther()), place[1]);
+               },
+               {frame.index(0), Value()});
+}
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+void GroupExchange::sync(Value barrier, int64_t threads) const {
+  NVVM::BarrierOp::create(frame.builder, frame.loc, TypeRange(), barrier,
+                          frame.i32(threads), /*reductionOp=*/{},
+                          /*reductionPredicate=*/Value());
+}
+
+Value GroupExchange::getTurns(Value giver) const {
+  return frame.add(frame.toI32(giver), frame.i32(kTurns));
+}
+
+void GroupExchange::takeTurn() const {
+  sync(getTurns(getOther()), kGroups * kWarpgroup);
+}
+
+void GroupExchange::giveTurn() const {
+  NVVM::BarrierArriveOp::create(frame.builder, frame.loc, getTurns(group),
+                                frame.i32(kGroups * kWarpgroup));
+}
+
+void GroupExchange::syncGroup() const {
+  sync(frame.add(frame.toI32(group), frame.i32(kThreadsOfGroup)), kWarpgroup);
+}
