@@ -75,7 +75,7 @@ class Prefetch:
     def _begin_wave(self, first: int) -> None:
         """Begins to read some pages from the one with number ``first`` on."""
         pages = [stored for _, stored in self._wanted[first : first + WAVE]]
-        self._records = [self._tier.take() for _ in pages]
+        self._records = [self._tier.spare.take() for _ in pages]
         self._copy = self._tier.begin_get(pages, self._records) if pages else None
 
     def _take_wave(self) -> bool:
@@ -95,7 +95,7 @@ class Prefetch:
                 break
             self._copied += 1
         if not copy.is_abandoned:
-            self._tier.give_back(records)
+            self._tier.spare.give_back(records)
         return self._copied - first == len(records)
 
     def _finish(self) -> None:

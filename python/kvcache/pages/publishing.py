@@ -72,7 +72,7 @@ class PagePublishing:
         if self._events and changed:
             self._events.publish(changed)
         if self._tier:
-            self._tier.save(changed)
+            self._tier.writer.save(changed)
 
     def prefetch(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> Prefetch:
         """Begins to bring pages of first tokens from the store, while a request waits.
@@ -107,4 +107,4 @@ class PagePublishing:
     def flush(self) -> None:
         """Waits until all cached pages are in the store, as far as it takes them."""
         if self._tier:
-            self._tier.flush()
+            self._tier.writer.flush()

@@ -129,7 +129,7 @@ class PageQuestions:
         if not self._tier:
             return ()
         found = self._growth.found[Source.STORE]
-        return self._tier.missed + found, found, self._tier.read, self._tier.written
+        return self._tier.missed + found, found, self._tier.read, self._tier.writer.written
 
     def tokens(self, request: Hashable) -> np.ndarray:
         """The ids of a sequence's tokens, int64, the pending ones last."""

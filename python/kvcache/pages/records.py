@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from .stores import KEY_BYTES
 _VERSION = b"kvcache page 2"
 _GROUP_BYTES = 4
 _ALIGNMENT = 64  # of records, and of the bytes of a page in one
+_MOST_SPARE = 32  # records, for two calls of the store
 
 
 class StoredPage(NamedTuple):
@@ -127,3 +129,23 @@ class Records:
         for store in self._stores:
             store.restore(record[start : start + store.page_bytes], page)
             start += store.page_bytes
+
+
+class SpareRecords:
+    """Records that no copy uses, to be used again.
+
+    Args:
+        records: Allocates more of them.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._free: list[np.ndarray] = []
+
+    def take(self) -> np.ndarray:
+        """Takes a record that no copy uses."""
+        return self._free.pop() if self._free else self._records.allocate()
+
+    def give_back(self, records: Iterable[np.ndarray]) -> None:
+        """Gives records back for other copies."""
+        self._free = [*self._free, *records][:_MOST_SPARE]

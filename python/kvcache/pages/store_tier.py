@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A store as a tier of a manager: written after steps, and found by claims."""
+"""A store as a tier of a manager: claims find its pages, and bring them back."""
 
 from __future__ import annotations
 
 import math
-import time
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import TypeAlias
@@ -19,10 +18,11 @@ from ..checks import check_instance, check_string
 from .guarded_store import GuardedCopy, GuardedStore
 from .matches import Finder, Rows, sum_up
 from .pool import PagePool
-from .prefetch import WAVE, Prefetch
+from .prefetch import Prefetch
 from .prefixes import Page, Prefix
-from .records import Records, StoredPage
+from .records import Records, SpareRecords, StoredPage
 from .storage import PageStore
+from .store_writer import StoreWriter
 from .stores import Store
 from .tables import GroupTable, Sequence
 from .tokens import encode
@@ -30,20 +30,17 @@ from .tokens import encode
 CachedOrStored: TypeAlias = Page | StoredPage
 EndOfPrefetch: TypeAlias = Callable[[Prefetch, Sequence], None]
 
-_STEP_BYTES = 8 << 20  # that a step copies to records, in some milliseconds
-_AGAIN_SECONDS = 60.0  # after which pages that the store refused are offered again
-_FEW = 1024  # waiting pages, of which dropped ones are not looked for
-
 
 class StoreTier:
-    """Writes cached pages of a manager to a store, and brings them back.
+    """Brings cached pages of a manager back from a store.
 
     Nothing here raises for a store: a page that it loses is computed again.
 
     Attributes:
+        writer: Writes cached pages to the store.
+        spare: Records that no copy uses.
         missed: The number of tokens that were looked up and did not come.
         read: The number of pages that came from the store.
-        written: The number of pages that were written to it.
     """
 
     def __init__(
@@ -54,85 +51,9 @@ class StoreTier:
         self._pool = pool
         self._groups = groups
         self._finder = Finder(groups)
-        self._pending: dict[Page, None] = {}
-        self._most_pending = _FEW
-        self._refused: dict[Page, None] = {}
-        self._again = 0.0  # when these are offered
-        self._puts: list[tuple[GuardedCopy, list[Page], list[np.ndarray]]] = []
-        self._free: list[np.ndarray] = []
-        self.missed = self.read = self.written = 0
-
-    # --- Writing ------------------------------------------------------------------
-
-    def save(self, changed: Iterable[Page]) -> None:
-        """Begins to write cached pages that are not in the store."""
-        self._poll_puts()
-        for page in changed:
-            if page.prefix and not page.is_stored:
-                self._pending[page] = None
-        if self._refused and time.monotonic() >= self._again:
-            self._pending |= self._refused
-            self._refused = {}
-        if len(self._pending) > self._most_pending:
-            self._pending = {page: None for page in self._pending if page.prefix}
-            self._most_pending = 2 * len(self._pending) + _FEW
-        self._begin_puts(max(_STEP_BYTES // self._records.size, 1))
-
-    def _begin_puts(self, most: int) -> None:
-        """Begins to write at most some of the pages that wait."""
-        room = min(WAVE - sum(len(records) for _, _, records in self._puts), most)
-        keys: list[bytes] = []
-        pages: list[Page] = []
-        records: list[np.ndarray] = []
-        while self._pending and len(keys) < room:
-            page = next(iter(self._pending))
-            del self._pending[page]
-            if not page.prefix or page.is_stored:
-                continue
-            record = self.take()
-            stored = self._records.describe_cached(page)
-            try:
-                self._records.fill(record, stored, page.address)
-            except Exception:  # of the memory or the disk: the page is only not stored
-                self.give_back([record])
-                self._note_refused([page])
-                continue
-            page.is_stored = True  # until the store refuses it
-            keys.append(stored.key)
-            pages.append(page)
-            records.append(record)
-        if keys:
-            copy = self._store.begin_put(keys, [record.data for record in records])
-            self._puts.append((copy, pages, records))
-
-    def flush(self) -> None:
-        """Waits until no page is left to write."""
-        while self._pending or self._puts:
-            self._begin_puts(WAVE)
-            for copy, *_ in self._puts:
-                copy.wait()
-            self._poll_puts()
-
-    def _poll_puts(self) -> None:
-        for put in self._puts[:]:
-            copy, pages, records = put
-            if copy.poll():
-                self._puts.remove(put)
-                self.written += sum(copy.done)
-                self._note_refused(page for page, is_done in zip(pages, copy.done) if not is_done)
-                if not copy.is_abandoned:
-                    self.give_back(records)
-
-    def _note_refused(self, pages: Iterable[Page]) -> None:
-        """Notes pages that the store has refused, to offer those still cached later."""
-        if not self._refused:
-            self._again = time.monotonic() + _AGAIN_SECONDS
-        for page in pages:
-            page.is_stored = False
-            if page.prefix:
-                self._refused[page] = None
-
-    # --- Reading ------------------------------------------------------------------
+        self.spare = SpareRecords(records)
+        self.writer = StoreWriter(self._store, records, self.spare)
+        self.missed = self.read = 0
 
     def begin(
         self, sequence: Sequence, tokens: array[int], end: EndOfPrefetch
@@ -289,16 +210,6 @@ class StoreTier:
         # The last page first: it must not outlive the pages before it.
         for _, page in sorted(starts, key=itemgetter(0), reverse=True):
             self._pool.release(page, was_resident=page in new)
-
-    # --- Records ------------------------------------------------------------------
-
-    def take(self) -> np.ndarray:
-        """Takes a record that no copy uses."""
-        return self._free.pop() if self._free else self._records.allocate()
-
-    def give_back(self, records: Iterable[np.ndarray]) -> None:
-        """Gives records back for other copies."""
-        self._free = [*self._free, *records][: 2 * WAVE]
 
 
 _get_end = attrgetter("end")

@@ -10,7 +10,7 @@ import kvcache
 import pytest
 from failing_memory import FailingMemory
 from faulty_store import FaultyStore
-from kvcache.pages import store_tier
+from kvcache.pages import store_writer
 from kvcache.pages.records import Records
 from kvcache.pages.stores import Store, StoreCopy
 from manager_model import Configuration
@@ -195,7 +195,7 @@ def test_full_store_refuses_pages():
 
 def test_refused_pages_are_offered_again_later(monkeypatch):
     clock = [1000.0]
-    monkeypatch.setattr(store_tier, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(store_writer, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     values = {}
     store = FaultyStore(values, 0, most=3)
     machine = Machine(store)
@@ -213,7 +213,7 @@ def test_refused_pages_are_offered_again_later(monkeypatch):
 
 def test_pages_that_could_not_be_read_are_offered_again_later(monkeypatch):
     clock = [1000.0]
-    monkeypatch.setattr(store_tier, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(store_writer, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     machine = Machine(FaultyStore({}, 0))
     machine.manager.claim("kept", range(9))
     with monkeypatch.context() as patch:

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The writer of cached pages to a store, after steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import numpy as np
+
+from .guarded_store import GuardedCopy, GuardedStore
+from .prefetch import WAVE
+from .prefixes import Page
+from .records import Records, SpareRecords
+
+_STEP_BYTES = 8 << 20  # that a step copies to records, in some milliseconds
+_AGAIN_SECONDS = 60.0  # after which pages that the store refused are offered again
+_FEW = 1024  # waiting pages, of which dropped ones are not looked for
+
+
+class StoreWriter:
+    """Writes cached pages of a manager to a store; only ``flush`` waits for it.
+
+    Args:
+        store: The store.
+        records: The form of pages in it.
+        spare: Records that no copy uses.
+
+    Attributes:
+        written: The number of pages that were written.
+    """
+
+    def __init__(self, store: GuardedStore, records: Records, spare: SpareRecords) -> None:
+        self._store = store
+        self._records = records
+        self._spare = spare
+        self._pending: dict[Page, None] = {}
+        self._most_pending = _FEW
+        self._refused: dict[Page, None] = {}
+        self._again = 0.0  # when these are offered
+        self._puts: list[tuple[GuardedCopy, list[Page], list[np.ndarray]]] = []
+        self.written = 0
+
+    def save(self, changed: Iterable[Page]) -> None:
+        """Begins to write cached pages that are not in the store."""
+        self._poll_puts()
+        for page in changed:
+            if page.prefix and not page.is_stored:
+                self._pending[page] = None
+        if self._refused and time.monotonic() >= self._again:
+            self._pending |= self._refused
+            self._refused = {}
+        if len(self._pending) > self._most_pending:
+            self._pending = {page: None for page in self._pending if page.prefix}
+            self._most_pending = 2 * len(self._pending) + _FEW
+        self._begin_puts(max(_STEP_BYTES // self._records.size, 1))
+
+    def _begin_puts(self, most: int) -> None:
+        """Begins to write at most some of the pages that wait."""
+        room = min(WAVE - sum(len(records) for _, _, records in self._puts), most)
+        keys: list[bytes] = []
+        pages: list[Page] = []
+        records: list[np.ndarray] = []
+        while self._pending and len(keys) < room:
+            page = next(iter(self._pending))
+            del self._pending[page]
+            if not page.prefix or page.is_stored:
+                continue
+            record = self._spare.take()
+            stored = self._records.describe_cached(page)
+            try:
+                self._records.fill(record, stored, page.address)
+            except Exception:  # of the memory or the disk: the page is only not stored
+                self._spare.give_back([record])
+                self._note_refused([page])
+                continue
+            page.is_stored = True  # until the store refuses it
+            keys.append(stored.key)
+            pages.append(page)
+            records.append(record)
+        if keys:
+            copy = self._store.begin_put(keys, [record.data for record in records])
+            self._puts.append((copy, pages, records))
+
+    def flush(self) -> None:
+        """Waits until no page is left to write."""
+        while self._pending or self._puts:
+            self._begin_puts(WAVE)
+            for copy, *_ in self._puts:
+                copy.wait()
+            self._poll_puts()
+
+    def _poll_puts(self) -> None:
+        for put in self._puts[:]:
+            copy, pages, records = put
+            if copy.poll():
+                self._puts.remove(put)
+                self.written += sum(copy.done)
+                self._note_refused(page for page, is_done in zip(pages, copy.done) if not is_done)
+                if not copy.is_abandoned:
+                    self._spare.give_back(records)
+
+    def _note_refused(self, pages: Iterable[Page]) -> None:
+        """Notes pages that the store has refused, to offer those still cached later."""
+        if not self._refused:
+            self._again = time.monotonic() + _AGAIN_SECONDS
+        for page in pages:
+            page.is_stored = False
+            if page.prefix:
+                self._refused[page] = None
