@@ -239,7 +239,7 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     every number. So the selection depends on the scores alone, and neither on
     the target nor on other rows.
 
-    A row of `ids` has the encoded rows of the selection, `page * P + t mod P` as
+    A row of `ids` has the slots of the selection, `page * P + t mod P` as
     `remap_rows` computes them, in ascending order of tokens:
 
     - without `expand`, t is the candidate's number, for a cache with an entry
@@ -249,7 +249,7 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
 
     -1 follows the last. Rows of padding are -1. So `ids` has
     `k * (expand ? w : 1) + (tail ? w - 1 : 0)` columns. `tokens` has the numbers
-    t in place of encoded rows. With `kvcache-expand-ops{checks=1}`, a row with
+    t in place of slots. With `kvcache-expand-ops{checks=1}`, a row with
     more candidates than columns of `scores` is an error.
 
     On a GPU, a block selects from one row of `scores`, which it reads once.
@@ -285,7 +285,7 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     Arg<KVCache_Scores, "scores, [total, N] or [total, H, N]">:$scores,
     Arg<KVCache_AnyPagedView, "a layer's cache">:$cache,
     Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
-    Arg<KVCache_SelectedRows, "encoded rows, signed, [total, K] or [total, H, K]">
+    Arg<KVCache_SelectedRows, "slots, signed, [total, K] or [total, H, K]">
         :$ids,
     Arg<Optional<KVCache_SelectedRows>, "numbers of tokens, signed, as `ids`">
         :$tokens,

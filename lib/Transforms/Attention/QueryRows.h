@@ -33,9 +33,9 @@ QueryRows loadRowsAndTokens(const Frame &frame, AttentionOp op, Value batch);
 QueryRows getSparseRow(const Frame &frame, AttentionOp op, Value row,
                        Value columns = {});
 
-/// The columns of the encoded rows `ids` that sparse rows see.
+/// The columns of the slots `ids` that sparse rows see.
 Value countIds(const Frame &frame, Value ids);
-/// Whether each head of the cache has encoded rows of its own.
+/// Whether each head of the cache has slots of its own.
 bool haveHeads(Value ids);
 /// The index of an encoded row. `head` may be null without heads.
 SmallVector<Value> getIdPlace(Value ids, Value row, Value head, Value column);

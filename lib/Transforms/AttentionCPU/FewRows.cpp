@@ -76,7 +76,7 @@ private:
   void addTile(Value token, Value lastToken) const;
   /// Adds a tile whose largest encoded row is `otherId`, or null, for a head.
   void addTileOfHead(const HeadTile &tile, Value firstInMemory) const;
-  /// Loads the encoded rows of a tile's columns for a head, and returns the
+  /// Loads the slots of a tile's columns for a head, and returns the
   /// largest.
   Value loadIds(Value head, Value token, Value lastToken) const;
   void loadScales(const HeadTile &tile) const;
