@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
-from transformers.masking_utils import causal_mask_function, sdpa_mask
+from transformers.masking_utils import causal_mask_function
 
 from .models import absorb_queries, check_call, check_unchanged, project_values
 
@@ -40,8 +40,8 @@ class Call:
         window: The most tokens that a token sees; None for all.
         soft_cap: The bound of scores, or None.
         sinks: The logits of the sinks, f32 [heads], or None.
-        chosen: The tokens or blocks that each query sees, as ``IndexShape.expand``
-            takes them; None for all.
+        chosen: The slots of the tokens that each query sees, as ``IndexKeys.choose``
+            returns them; None for all.
     """
 
     query: Any
@@ -54,8 +54,8 @@ class Call:
 
 
 # The arguments of the last ``update``, for the attention after it, and its cache, for
-# layers without keys of their own. The last mask of padding, and the mask of all tokens
-# that it became for a model which scores them itself.
+# layers without keys of their own. The last mask of padding, and the mask of one
+# element in its place for a model with an indexer.
 _thread = threading.local()
 
 
@@ -67,7 +67,7 @@ def publish_rows(cache: Any, layer: int, keys: Any, values: Any) -> None:
 
 def get_padding_mask(mask: Any) -> Any:
     """The mask of padding of which ``make_mask`` has made a mask, or else the mask."""
-    is_made = mask is not None and mask is getattr(_thread, "whole_mask", None)
+    is_made = mask is not None and mask is getattr(_thread, "stand_in", None)
     return _thread.mask if is_made else mask
 
 
@@ -133,7 +133,7 @@ def make_mask(
 ) -> Any:
     """The mask ``"kvcache"``: of padding only, and None if the host sees none.
 
-    A model that scores tokens itself gets a mask of all tokens.
+    A model that passes its mask to an indexer gets one of a single element.
     """
     is_causal = options.get("mask_function") is causal_mask_function
     if not allow_is_causal_skip and not is_causal:
@@ -148,15 +148,8 @@ def make_mask(
     _thread.mask = _find_padding(attention_mask, kv_length)
     if allow_is_causal_skip:
         return _thread.mask
-    _thread.whole_mask = sdpa_mask(
-        batch_size,
-        q_length,
-        kv_length,
-        attention_mask=attention_mask,
-        allow_is_causal_skip=False,
-        **options,
-    )
-    return _thread.whole_mask
+    _thread.stand_in = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    return _thread.stand_in
 
 
 def _find_padding(mask: Any, columns: int) -> Any:

@@ -19,7 +19,7 @@ from ..pages.memory import ArrayMemory
 from .attention import NAME, Call, get_last_mask
 from .compression import COMPRESSORS, Compression, add_entries
 from .devices import Kernels, find_device, find_target
-from .indexing import IndexKeys, TokenPlaces, find_rows
+from .indexing import INDEXERS, IndexKeys, choose_blocks, choose_tokens
 from .layers import CacheLayer, count_pages, make_params
 from .models import ModelShape, check_attention, find_config
 from .padding import (
@@ -98,7 +98,9 @@ class PagedCache(Cache):
         self._params = groups[0]
         self._index: IndexKeys | None = None
         if self.shape.index is not None:
-            self._index = IndexKeys(self.shape.index, groups[1], target)
+            self._index = IndexKeys(self.shape.index, groups[0], groups[1], target)
+            choose = choose_tokens if self.shape.index.block is None else choose_blocks
+            replace_forward(self.config, INDEXERS, PagedCache, choose)
         params = groups[0] if self._index is None else MultiKVCacheParams(groups)
         self.manager = PagedKVCacheManager(
             params,
@@ -325,24 +327,28 @@ class PagedCache(Cache):
             self._finish()
         return out
 
-    def update_index(self, layer: int, keys: Any) -> Any:
-        """Appends index keys to a layer; returns those of all columns.
+    def choose(self, layer: int, q: Any, keys: Any, weights: Any) -> Any:
+        """Appends index keys to a layer, and chooses tokens for its attention.
 
         Args:
             layer: The layer of the model.
-            keys: The new index keys, [batch, 1, tokens, dim].
+            q: The index queries, [batch, tokens, heads, dim].
+            keys: The new index keys, [batch, tokens, 1, dim].
+            weights: The factors of heads, [batch, tokens, heads]; None for blocks.
 
         Returns:
-            The keys of all columns, likewise, with zeros for padding.
+            The slots of the chosen tokens of each token that is not padding, int32
+            [total, 1 or heads, n].
         """
         assert self._index is not None
-        batch, _, columns, dim = keys.shape
+        batch, columns, _, _ = q.shape
         step = self._find_step(layer, batch, columns, get_last_mask())
-        if step.inputs is None or step.places is None:
-            return keys.new_zeros(batch, 1, self._length, dim)
-        packed = pack(keys, step.tokens)
-        found = self._index.update(step.inputs, layer, packed, step.places)
-        return unpack(found, step.cached, batch, self._length).transpose(1, 2)
+        if step.inputs is None:
+            return q.new_empty(0, 1, 0, dtype=torch.int32)
+        if weights is not None:
+            weights = pack(weights[:, None], step.tokens)[:, 0]
+        q, keys = (pack(each.transpose(1, 2), step.tokens) for each in (q, keys))
+        return self._index.choose(step.inputs, layer, q, keys, weights)
 
     def compress(
         self, layer: int, module: Any, hidden: Any, q_residual: Any, positions: Any
@@ -387,7 +393,7 @@ class PagedCache(Cache):
         given = {"scale": call.scale, "sinks": call.sinks}
         if call.chosen is not None:
             options = {"rows": "heads"}
-            given["rows"] = self._find_rows(step, call.chosen)
+            given["rows"] = call.chosen
         attend = self._kernels.attention(
             name,
             is_decode=inputs.max_seq_length == 1,
@@ -400,14 +406,6 @@ class PagedCache(Cache):
         out = query.new_empty(len(query), query.shape[1], self.shape.value_dim)
         attend(inputs, source, query, out=out, **given)
         return out
-
-    def _find_rows(self, step: Step, chosen: Any) -> Any:
-        """The rows of chosen tokens or blocks, [total, heads, columns]."""
-        index, inputs, places = self.shape.index, step.inputs, step.places
-        assert index is not None and inputs is not None and places is not None
-        columns = index.expand(chosen)
-        page_size = int(self._params.page_size or 0)
-        return find_rows(inputs, page_size, columns, step.tokens, places)
 
     def _begin(self, batch: int, columns: int, mask: Any) -> Step:
         """Grows the sequences of a batch by their new tokens."""
@@ -426,26 +424,18 @@ class PagedCache(Cache):
             )
             if stop > start
         ]
-        inputs = places = entries = None
+        inputs = entries = None
         if new:
             numbers, requests, ids = zip(*new, strict=True)
             self.manager.grow_batch(requests, ids)
             inputs = self.manager.inputs(requests)
-            if self._index is not None or self._compression is not None:
-                used = padding[list(numbers)]
-                places = TokenPlaces.of(inputs, used, self.manager.memory)
-            if self._compression is not None and places is not None:
-                entries = self._compression.begin(inputs, np.array(numbers), places)
-        placed = self._place_tokens(padding, self._length, total)
+            if self._compression is not None:
+                entries = self._compression.begin(inputs, np.array(numbers))
+        tokens = find_tokens(padding, self._length, total)
+        placed = None if tokens is None else self.manager.memory.upload(tokens)
         self._set_padding(np.minimum(padding, total))
         self._length = total
-        cached = None if places is None else self._place_tokens(self._padding, 0, total)
-        return Step(inputs, placed, places, cached, entries)
-
-    def _place_tokens(self, padding: np.ndarray, start: int, stop: int) -> Any:
-        """The indices of ``find_tokens``, in the memory of the cache; None for all."""
-        tokens = find_tokens(padding, start, stop)
-        return None if tokens is None else self.manager.memory.upload(tokens)
+        return Step(inputs, placed, entries)
 
     def _read_padding(self, mask: Any, batch: int, total: int) -> np.ndarray:
         """The padding of each row, which is that of earlier steps, int64 [batch]."""
@@ -463,7 +453,6 @@ class PagedCache(Cache):
             self._checks.begin(mask, self._placed_padding)
             return self._padding
         padding = count_padding(mask, batch, total)
-        self.shape.check_padding(padding)
         if self._rows:
             check_same(np.minimum(padding, self._length), self._padding)
         return padding

@@ -17,8 +17,7 @@ from ..cache.params import KVCacheParams
 from ..pages.inputs import StepInputs
 from ..pages.memory import Memory
 from .attention import Call
-from .entries import HEAVY, SPARSE, EntryShape, Section, StateRings
-from .indexing import TokenPlaces
+from .entries import HEAVY, SPARSE, EntryShape, Section, StateRings, TokenPlaces
 
 
 @dataclass
@@ -94,14 +93,14 @@ class Compression:
         for ring in self._rings.values():
             ring.select(rows)
 
-    def begin(self, step: StepInputs, rows: np.ndarray, places: TokenPlaces) -> EntryStep:
+    def begin(self, step: StepInputs, rows: np.ndarray) -> EntryStep:
         """Begins a step.
 
         Args:
             step: The inputs of the pages.
             rows: The row of the batch of each sequence.
-            places: The places of the new tokens.
         """
+        places = TokenPlaces.of(step, self._memory)
         pages = {
             name: self._make_inputs(step, section)
             for name, section in self._sections.items()

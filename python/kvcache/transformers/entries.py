@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..cache.params import KVCacheParams
 from ..pages.inputs import StepInputs
 from ..pages.memory import Memory
-from .indexing import TokenPlaces
 
 SPARSE, HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"
 """The kinds of layers with entries: an indexer chooses some, or all are attended to."""
@@ -154,6 +154,30 @@ class EntryShape:
         return KVCacheParams(
             name, 1, elements, page_size=page_size, total_num_layers=1, is_mla=True
         )
+
+
+@dataclass(frozen=True)
+class TokenPlaces:
+    """The places of the new tokens of a step in their sequences, int64 [total, 1, 1].
+
+    All arrays are in the memory of the cache.
+
+    Attributes:
+        sequence: The sequence of each token in the inputs.
+        position: The position of each token in its sequence.
+    """
+
+    sequence: Any
+    position: Any
+
+    @classmethod
+    def of(cls, inputs: StepInputs, memory: Memory) -> TokenPlaces:
+        """The places of the tokens of a step."""
+        assert inputs.row_offsets is not None
+        counts = np.diff(inputs.row_offsets.astype(np.int64))
+        sequence = np.repeat(np.arange(len(counts)), counts)
+        given = sequence, inputs.positions
+        return cls(*(memory.upload(each[:, None, None]) for each in given))
 
 
 class StateRings:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sparse attention of models: index keys in pages, and rows of the chosen tokens."""
+"""Sparse attention of models: index keys in pages, and slots of the chosen tokens."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,6 @@ import torch
 from .. import ops
 from ..cache.params import KVCacheParams
 from ..pages.inputs import StepInputs
-from ..pages.memory import Memory
-from .padding import pack
 
 INDEXED, BLOCKS = "indexed_attention", "minimax_m3_sparse"
 """The kinds of layers whose models choose tokens, or blocks of tokens for each head."""
@@ -26,24 +25,33 @@ class IndexShape:
     Attributes:
         layers: The number of each layer among those with index keys; None for a layer
             without.
+        heads: The number of heads of index queries.
         head_dim: The number of elements of an index key.
+        chosen: The most tokens or blocks that are chosen.
         block: The tokens of a block that is chosen; None if tokens are.
+        last: The last blocks that are always chosen.
     """
 
     layers: tuple[int | None, ...]
+    heads: int
     head_dim: int
-    block: int | None
+    chosen: int
+    block: int | None = None
+    last: int = 0
 
     @classmethod
     def of(cls, config: Any) -> IndexShape | None:
         """The index keys of the model of a configuration; None if it has none."""
         kinds = list(getattr(config, "layer_types", None) or ())
+        options: tuple[int, int | None, int]
         if INDEXED in kinds:
             types = getattr(config, "indexer_types", None) or ["full"] * len(kinds)
-            has_keys, block = [kind == "full" for kind in types], None
+            has_keys = [kind == "full" for kind in types]
+            options = int(config.index_topk), None, 0
         elif BLOCKS in kinds:
             has_keys = [kind == BLOCKS for kind in kinds]
-            block = int(config.index_block_size)
+            chosen, block = int(config.index_topk_blocks), int(config.index_block_size)
+            options = chosen, block, int(config.index_local_blocks)
         else:
             return None
         numbers = np.cumsum(has_keys) - 1
@@ -51,62 +59,12 @@ class IndexShape:
             int(number) if has else None
             for number, has in zip(numbers, has_keys, strict=True)
         )
-        return cls(layers, int(config.index_head_dim), block)
+        return cls(layers, int(config.index_n_heads), int(config.index_head_dim), *options)
 
     @property
     def cached_layers(self) -> int:
         """The number of layers with index keys."""
         return sum(layer is not None for layer in self.layers)
-
-    def expand(self, chosen: Any) -> Any:
-        """The columns of chosen tokens or blocks, [batch, heads, tokens, columns].
-
-        Args:
-            chosen: The chosen tokens, [batch, tokens, k], or blocks, [batch, heads,
-                tokens, k]. Negative ones are none.
-        """
-        if self.block is None:
-            return chosen[:, None]
-        offsets = torch.arange(self.block, device=chosen.device)
-        return (chosen[..., None] * self.block + offsets).flatten(-2)
-
-
-@dataclass(frozen=True)
-class TokenPlaces:
-    """The places of the new tokens of a step in their sequences, int64 [total, 1, 1].
-
-    All arrays are in the memory of the cache.
-
-    Attributes:
-        sequence: The sequence of each token in the inputs.
-        position: The position of each token in its sequence.
-        padding: The columns of a batch before its sequence.
-        starts: The first token of each sequence among all of these, and their number,
-            int32 [batch + 1].
-        length: The number of all tokens of the sequences.
-    """
-
-    sequence: Any
-    position: Any
-    padding: Any
-    starts: Any
-    length: int
-
-    @classmethod
-    def of(cls, inputs: StepInputs, padding: np.ndarray, memory: Memory) -> TokenPlaces:
-        """The places of the tokens of a step; ``padding`` is that of its sequences."""
-        assert inputs.row_offsets is not None and inputs.totals is not None
-        offsets = np.asarray(inputs.row_offsets).astype(np.int64)
-        counts = np.diff(offsets)
-        sequence = np.repeat(np.arange(len(counts)), counts)
-        first = inputs.totals - counts - offsets[:-1]
-        position = np.arange(offsets[-1]) + first[sequence]
-        own, places, before = (
-            memory.upload(each[:, None, None])
-            for each in (sequence, position, padding[sequence])
-        )
-        starts = np.concatenate([[0], np.cumsum(inputs.totals)]).astype(np.int32)
-        return cls(own, places, before, memory.upload(starts), int(starts[-1]))
 
 
 class IndexKeys:
@@ -114,55 +72,142 @@ class IndexKeys:
 
     Args:
         shape: The index keys of the model.
-        params: The parameters of the group of index keys.
+        rows: The parameters of the rows that are attended to.
+        keys: The parameters of the group of index keys.
         target: The target of the kernels, as in ``jit``.
+
+    Raises:
+        ValueError: The kernels do not support these sizes.
     """
 
-    def __init__(self, shape: IndexShape, params: KVCacheParams, target: str) -> None:
+    def __init__(
+        self, shape: IndexShape, rows: KVCacheParams, keys: KVCacheParams, target: str
+    ) -> None:
         self.shape = shape
-        self._params, self._target = params, target
+        self._rows, self._keys, self._target = rows, keys, target
+        self._make(None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> IndexKeys:
         return self
 
-    def update(
-        self, inputs: StepInputs, layer: int, keys: Any, places: TokenPlaces
+    def choose(
+        self, inputs: StepInputs, layer: int, q: Any, keys: Any, weights: Any
     ) -> Any:
-        """Appends keys to a layer, and returns all of its keys, without padding.
+        """Appends keys to a layer, and chooses the tokens of each new token.
 
         Args:
             inputs: The inputs of the step.
             layer: The layer of the model.
+            q: The index queries, [total, heads, head_dim].
             keys: The new keys, [total, 1, head_dim].
-            places: The places of the new tokens.
+            weights: The factors of heads, [total, heads]; None for blocks.
+
+        Returns:
+            The slots of the chosen tokens, int32 [total, 1 or heads, n].
         """
-        number = self.shape.layers[layer]
+        number, block = self.shape.layers[layer], self.shape.block
         assert number is not None
         group, dtype = inputs.groups[1], str(keys.dtype).removeprefix("torch.")
-        ops.append(self._params, self._target, dtype)(group, number, keys)
-        out = keys.new_empty(places.length, 1, self.shape.head_dim)
-        gather = ops.gather(self._params, self._target, dtype, ragged=True)
-        gather(group, number, out, output_offsets=places.starts)
-        return out
+        ops.append(self._keys, self._target, dtype)(group, number, keys)
+        columns = inputs.max_total_length
+        if block is None:
+            scores = q.new_empty(len(q), columns, dtype=torch.float32)
+            slots = scores.new_empty(len(q), self.shape.chosen, dtype=torch.int32)
+            choose = self._make(dtype)[0]
+            choose(group, number, q, inputs, weights=weights, scores=scores, out=slots)
+            return slots[:, None, :columns].contiguous()
+        score, choose = self._make(dtype)
+        heads, chosen = self.shape.heads, self.shape.chosen * block
+        scores = q.new_empty(len(q), heads, -(-columns // block), dtype=torch.float32)
+        slots = scores.new_empty(len(q), heads, chosen, dtype=torch.int32)
+        score(group, number, q, out=scores)
+        choose(inputs, scores, out=slots)
+        return slots[..., :columns].contiguous()
+
+    def _make(self, dtype: str | None) -> tuple[Any, ...]:
+        """The operations for queries of a type."""
+        shape, target = self.shape, self._target
+        if shape.block is None:
+            both = ops.index_rows(
+                self._keys,
+                shape.heads,
+                self._rows,
+                shape.chosen,
+                relu=True,
+                weights=True,
+                dtype=dtype,
+                target=target,
+            )
+            return (both,)
+        score = ops.index_scores(
+            self._keys, shape.heads, block=shape.block, dtype=dtype, target=target
+        )
+        choose = ops.top_rows(
+            self._rows,
+            shape.chosen,
+            width=shape.block,
+            expand=True,
+            last=shape.last,
+            target=target,
+        )
+        return score, choose
 
 
-def find_rows(
-    inputs: StepInputs, page_size: int, columns: Any, tokens: Any, places: TokenPlaces
+# --- Modules of models ------------------------------------------------------------
+
+INDEXERS = ("Indexer",)
+"""The ends of the names of indexers, whose ``forward`` is one of these functions."""
+
+
+def choose_tokens(
+    module: Any,
+    hidden_states: Any,
+    q_resid: Any,
+    position_embeddings: Any,
+    past_key_values: Any,
+    **_: Any,
 ) -> Any:
-    """The rows of the cache in chosen columns, int32 [total, heads, columns].
+    """The ``forward`` of an indexer of tokens with a ``PagedCache``.
 
-    Those of padding and of later tokens are -1.
-
-    Args:
-        inputs: The inputs of the cache that is attended to.
-        page_size: The tokens of its pages.
-        columns: The columns that each query sees, [batch, heads, tokens, columns].
-        tokens: The indices of tokens that are not padding, as for ``pack``.
-        places: The places of these tokens.
+    Returns the slots of the chosen tokens, which the model passes to the attention.
     """
-    found = pack(columns, tokens).long() - places.padding
-    is_seen = (found >= 0) & (found <= places.position)
-    found = torch.where(is_seen, found, 0)
-    table = inputs.lut.view(torch.int32).long()
-    rows = table[places.sequence, found // page_size] * page_size + found % page_size
-    return torch.where(is_seen, rows, -1).int().contiguous()
+    kind, norm, rope = module.config.model_type, module.k_norm, module.qk_rope_head_dim
+    q = module.wq_b(q_resid).unflatten(-1, (module.n_heads, module.head_dim))
+    keys = module.wk(hidden_states).to(norm.weight.dtype)
+    keys = norm(keys).to(hidden_states.dtype)[:, :, None]
+    name = "apply_rotary_pos_emb" + ("_interleave" if kind == "glm_moe_dsa" else "")
+    turned = slice(-rope, None) if kind == "hy_v4" else slice(rope)
+    rotate = _find_function(module, name)
+    parts = rotate(q[..., turned], keys[..., turned], *position_embeddings, unsqueeze_dim=2)
+    for rows, part in zip((q, keys), parts, strict=True):
+        rows[..., turned] = part
+    projection = module.weights_proj
+    weights = projection(hidden_states.to(projection.weight.dtype)).float()
+    weights = weights * (module.n_heads**-0.5 * module.softmax_scale)
+    return past_key_values.choose(module.layer_idx, q, keys, weights)
+
+
+def choose_blocks(
+    module: Any,
+    hidden_states: Any,
+    position_embeddings: Any,
+    past_key_values: Any,
+    **_: Any,
+) -> Any:
+    """The ``forward`` of an indexer of blocks with a ``PagedCache``.
+
+    Returns the slots of the tokens of chosen blocks, as ``choose_tokens``.
+    """
+    size = module.head_dim
+    q = module.q_norm(module.q_proj(hidden_states).unflatten(-1, (-1, size)))
+    keys = module.k_norm(module.k_proj(hidden_states).unflatten(-1, (1, size)))
+    rotate = _find_function(module, "apply_rotary_pos_emb")
+    ropes = (each[..., :size] for each in position_embeddings)
+    q, keys = rotate(q.transpose(1, 2), keys.transpose(1, 2), *ropes)
+    layer = module.layer_idx
+    return past_key_values.choose(layer, q.transpose(1, 2), keys.transpose(1, 2), None)
+
+
+def _find_function(module: Any, name: str) -> Any:
+    """A function of the file of a module's class."""
+    return getattr(sys.modules[type(module).__module__], name)

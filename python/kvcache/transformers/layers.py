@@ -41,16 +41,6 @@ class CacheLayer(CacheLayerMixin):
         return key_states, value_states
 
     @graph_break
-    def update_indexer(self, indexer_key_states: torch.Tensor) -> torch.Tensor:
-        """Appends index keys, [batch, tokens, dim]; returns those of all columns."""
-        return self._cache.update_index(self._index, indexer_key_states[:, None])[:, 0]
-
-    @graph_break
-    def update_index(self, idx_k: torch.Tensor) -> torch.Tensor:
-        """Appends index keys, [batch, 1, tokens, dim]; returns those of all columns."""
-        return self._cache.update_index(self._index, idx_k)
-
-    @graph_break
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self._cache._length + query_length, 0
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 
@@ -96,15 +95,6 @@ class ModelShape:
     def value_dim(self) -> int:
         """The number of elements of a row that are its value."""
         return self.head_dim if self.rank is None else self.rank
-
-    def check_padding(self, padding: np.ndarray) -> None:
-        """Raises ``ValueError`` for padding if blocks of columns are chosen."""
-        has_blocks = self.index is not None and self.index.block is not None
-        if has_blocks and padding.any():
-            raise ValueError(
-                "expects no padding in 'attention_mask' for a model that chooses blocks "
-                f"of columns, got {int(padding.max())} columns"
-            )
 
     def check_rows(self, layer: int, keys: Any, values: Any) -> None:
         """Raises ``ValueError`` for keys or values of another shape."""

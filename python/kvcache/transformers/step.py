@@ -8,7 +8,6 @@ from typing import Any
 
 from ..pages.inputs import StepInputs
 from .compression import EntryStep
-from .indexing import TokenPlaces
 
 
 @dataclass
@@ -19,16 +18,11 @@ class Step:
         inputs: The inputs of the manager; None if all tokens are padding.
         tokens: The indices of the tokens that are not padding, as ``find_tokens`` has
             them, in the memory of the cache; None without padding.
-        places: The places of the tokens, if the model chooses tokens.
-        cached: The indices of all tokens in the cache, like ``tokens``, if the model
-            chooses tokens.
         entries: The inputs of a model with compressed entries.
         layers: The layers that have attended to the tokens already.
     """
 
     inputs: StepInputs | None
     tokens: Any
-    places: TokenPlaces | None = None
-    cached: Any = None
     entries: EntryStep | None = None
     layers: set[int] = field(default_factory=set)

@@ -26,15 +26,15 @@ LATENT = {
     "n_group": 1, "topk_group": 1, "moe_intermediate_size": 16, "first_k_dense_replace": 1,
     "n_shared_experts": 1,
 }
-# Eight tokens of prompts of 19 and more are chosen.
-INDEXED = LATENT | {"index_topk": 8, "index_n_heads": 4, "index_head_dim": 32}
+# Eight tokens of prompts of 19 and more are chosen. Their scores would be equal where those of all heads are below 0, which
+# 16 heads make rare.
+INDEXED = LATENT | {"index_topk": 8, "index_n_heads": 16, "index_head_dim": 32}
 BLOCKS = {
     "head_dim": 16, "rotary_dim": 8, "layer_types": ["full_attention", "minimax_m3_sparse"],
-    "dense_intermediate_size": 48, "shared_intermediate_size": 16, "index_n_heads": 2, "index_head_dim": 16,
+    "dense_intermediate_size": 48, "shared_intermediate_size": 16, "index_n_heads": 2, "index_head_dim": 32,
     "index_block_size": 4, "index_topk_blocks": 3, **EXPERTS,
 }
-# The last two layers have entries of 4 and of 8 tokens. An indexer chooses two of those of 4. Its scores would be equal
-# where the scores of all heads are below 0, which 16 heads make rare.
+# The last two layers have entries of 4 and of 8 tokens. An indexer chooses two of those of 4.
 ENTRIES = {
     "num_hidden_layers": 3, "num_key_value_heads": 1, "head_dim": 32, "q_lora_rank": 16, "partial_rotary_factor": 0.25,
     "layer_types": ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"],
@@ -148,13 +148,14 @@ def test_tokens(name, lengths):
     check(name, make_prompts(name, *lengths))
 
 
-def test_padding_changes_no_entries_of_a_row():
-    model, inputs = make_model("deepseek_v4"), prompts(7, 30, 1)
+@pytest.mark.parametrize("name", UNPADDED)
+def test_padding_changes_no_blocks_or_entries_of_a_row(name):
+    model, inputs = make_model(name), prompts(7, 30, 1)
     options = {"max_new_tokens": 32, "prefill_chunk_size": 5}
     tokens = generate(model, inputs, make_cache(model), **options)
     for row, length in enumerate((7, 30, 1)):
         alone = {name: each[row : row + 1, -length:] for name, each in inputs.items()}
-        wanted = generate(make_model("deepseek_v4", "eager"), alone, max_new_tokens=32)
+        wanted = generate(make_model(name, "eager"), alone, max_new_tokens=32)
         assert tokens[row, 30 - length :].tolist() == wanted[0].tolist()
 
 
@@ -179,12 +180,6 @@ def test_compressed_entries_are_not_cropped():
     with pytest.raises(ValueError, match="expects no tokens to remove from the entries of deepseek_v4, got 2"):
         cache.crop(-2)
     assert cache.get_seq_length() == 6
-
-
-def test_blocks_of_columns_have_no_padding():
-    model = make_model("minimax_m3")
-    with pytest.raises(ValueError, match="expects no padding in 'attention_mask' for a model .* got 2 columns"):
-        forward(model, make_cache(model))
 
 
 WAYS = ["llama", "gemma3", "gpt_oss", "llama4", "gemma3n", "deepseek_v3", "glm_moe_dsa", "deepseek_v4"]
@@ -271,6 +266,12 @@ def test_shared_prefixes(name):
     assert cache.start(**padded) == 15  # the padding of the first row
     wanted = generate(make_model(name, "eager"), padded)
     assert generate(model, padded, cache).tolist() == wanted.tolist()
+
+
+def test_indexer_of_other_sizes_is_an_error():
+    config = MODELS["deepseek_v32"][0](**SIZES | INDEXED | {"index_head_dim": 48})
+    with pytest.raises(ValueError, match="'head_dim' to be a multiple of 32, got 48"):
+        PagedCache(config, max_batch_size=1, max_seq_len=8)
 
 
 def test_shared_prefixes_have_index_keys():

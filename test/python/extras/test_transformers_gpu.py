@@ -13,7 +13,7 @@ NAMES = ["llama", "gemma2", "gpt_oss", "llama4", "gemma3n", "deepseek_v3"]
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
-@pytest.mark.parametrize("name", [*NAMES, "glm_moe_dsa", "deepseek_v4"])
+@pytest.mark.parametrize("name", [*NAMES, "glm_moe_dsa", "minimax_m3", "deepseek_v4"])
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
 def test_tokens_of_emulated_kernels(name, chip):
     inputs = make_prompts(name, 5, 19, 1)
