@@ -8,9 +8,13 @@
 // CHECK-LABEL: func.func @latent(
 // CHECK:         %[[HALVES:.*]] = kvcache.pipe : !kvcache.pipe<4, !kvcache.tile<64x256xbf16, swizzle_128b>>
 // CHECK:         %[[ROPES:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x64xbf16, swizzle_128b>>
-// CHECK:         %[[GROUP:.*]] = arith.divui %{{.*}}, %c128
+// CHECK:         arith.divui %{{.*}}, %c128
+// CHECK:         %[[LANES:.*]] = nvvm.redux.sync umax
+// CHECK-NEXT:    %[[GROUP:.*]] = arith.index_castui %[[LANES]]
 // CHECK:         %[[FIRST:.*]] = arith.subi %c2, %[[GROUP]]
-// CHECK:         scf.for %[[TILE:.*]] = %[[FIRST]] to %[[COUNT:.*]] step %c2 iter_args(
+// CHECK:         scf.for %{{.*}} = %[[FIRST]] to %[[COUNT:.*]] step %c2 iter_args(
+// CHECK:           %[[NUMBER:.*]] = nvvm.redux.sync umax
+// CHECK-NEXT:      %[[TILE:.*]] = arith.index_castui %[[NUMBER]]
 // CHECK:           %[[BEFORE:.*]] = arith.subi %[[TILE]], %c1
 // CHECK:           kvcache.consume %[[HALVES]][
 // CHECK:           kvcache.consume %[[HALVES]][

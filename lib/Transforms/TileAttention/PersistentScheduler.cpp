@@ -34,10 +34,9 @@ static Value copyThread(const Frame &frame) {
                                 frame.builder.getIndexType());
 }
 
-/// Returns an opaque copy of a number of all lanes.
-static Value unifyLanes(const Frame &frame, Value number) {
-  // Compilers do not move it out of loops, and ptxas has the result in a
-  // uniform register.
+// Compilers do not move it out of loops, and ptxas has the result in a uniform
+// register.
+Value kvcache::unifyLanes(const Frame &frame, Value number) {
   return NVVM::ReduxOp::create(frame.builder, frame.loc, number.getType(),
                                number, NVVM::ReduxKind::UMAX, frame.i32(-1));
 }

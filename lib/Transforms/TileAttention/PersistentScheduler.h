@@ -14,6 +14,9 @@
 
 namespace mlir::kvcache {
 
+/// Returns an opaque copy of an i32 that all lanes of the warp have.
+Value unifyLanes(const Frame &frame, Value number);
+
 /// A work item: the entry that has it, its number there, and its share.
 /// Indices.
 struct ScheduledItem {

@@ -57,11 +57,17 @@ private:
         team.getFragment(keys, tiles.getElement(), FragmentLayout::WgmmaA16)};
   }
 
+  /// The warpgroup. Slots of pipes depend on it, whose addresses then are in
+  /// uniform registers.
+  Value getGroup() const {
+    Value group = frame.div(block.rows.work.thread, kWarpgroup);
+    return frame.fromI32(unifyLanes(frame, frame.toI32(group)));
+  }
+
   /// The sums of the block's tokens.
   RowStates attendTokens() {
     SeesawLoop::Types types = getTypes();
-    GroupExchange exchange(frame, b, numbers,
-                           frame.div(block.rows.work.thread, kWarpgroup));
+    GroupExchange exchange(frame, b, numbers, getGroup());
     TileScores scores(block, b, types.score, team.getFirstRow());
     SeesawLoop loop(b, block, tiles, exchange, queries.getTile(), types, scores,
                     getExponentBias(block.getOp(), block.getConfig()));

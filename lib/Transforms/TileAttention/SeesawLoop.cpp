@@ -46,7 +46,8 @@ RowStates SeesawLoop::run(Value count) const {
   auto loop = scf::ForOp::create(
       frame.builder, frame.loc, frame.sub(frame.index(2), group), count,
       frame.index(2), carried,
-      [&](OpBuilder &, Location, Value tile, ValueRange values) {
+      [&](OpBuilder &, Location, Value number, ValueRange values) {
+        Value tile = frame.fromI32(unifyLanes(frame, frame.toI32(number)));
         SmallVector<Value> added;
         b.keepThread([&] {
           b.recomputePlaces();
