@@ -83,10 +83,7 @@ class Questions:
         def tokens(count: int) -> torch.Tensor:
             return torch.randint(1, 1000, (count,), generator=generator)
 
-        turns = [
-            [tokens(work.question - user % 5) for user in range(work.users)]
-            for _ in range(work.turns)
-        ]
+        turns = [[tokens(work.question - user % 5) for user in range(work.users)] for _ in range(work.turns)]
         return Questions(tokens(work.instructions), turns)
 
 
@@ -98,26 +95,49 @@ def pad(rows: list[torch.Tensor]) -> torch.Tensor:
 
 @dataclass
 class Result:
-    """The cost of a cache: computed prompt tokens, seconds, bytes."""
+    """The cost of a cache: tokens of prompts and of decode steps, seconds of both, bytes."""
 
     prompt_tokens: int = 0
-    seconds: float = 0.0
+    prompt_seconds: float = 0.0
+    decoded_tokens: int = 0
+    decode_seconds: float = 0.0
     nbytes: int = 0
     answers: list[torch.Tensor] = field(default_factory=list)
 
 
+class TokenTimes(transformers.StoppingCriteria):
+    """The times at which tokens of a batch were ready; never stops a row."""
+
+    def __init__(self) -> None:
+        self.times = [time.perf_counter()]
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **options: object) -> torch.Tensor:
+        self.times.append(time.perf_counter())
+        return torch.zeros(len(input_ids), dtype=torch.bool)
+
+
 def ask(
-    model: transformers.LlamaForCausalLM, cache: transformers.Cache, work: Workload, ids: torch.Tensor
-) -> torch.Tensor:
-    """Computes the answers of a turn."""
+    model: transformers.LlamaForCausalLM,
+    cache: transformers.Cache,
+    work: Workload,
+    ids: torch.Tensor,
+    result: Result,
+) -> None:
+    """Computes the answers of a turn. The first token of each is that of its prompt."""
+    clock = TokenTimes()
     tokens = model.generate(
         ids,
         attention_mask=(ids != 0).long(),
         past_key_values=cache,
         max_new_tokens=work.answer,
         do_sample=False,
+        stopping_criteria=transformers.StoppingCriteriaList([clock]),
     )
-    return tokens[:, ids.shape[1] :]
+    start, first, *_, last = clock.times
+    result.prompt_seconds += first - start
+    result.decode_seconds += last - first
+    result.decoded_tokens += len(ids) * (work.answer - 1)
+    result.answers.append(tokens[:, ids.shape[1] :])
 
 
 def chat(
@@ -128,17 +148,18 @@ def chat(
 ) -> Result:
     """Asks all users' questions, a batch for each turn."""
     result = Result()
-    start = time.perf_counter()
     first = [torch.cat([questions.instructions, each]) for each in questions.turns[0]]
     ids = pad(first)
     known = 0
     if isinstance(cache, PagedCache):
         # The instructions are computed once, and stay in the cache for all.
         instructions = questions.instructions[None]
+        start = time.perf_counter()
         cache.start(instructions)
         with torch.no_grad():
             model(instructions, past_key_values=cache, logits_to_keep=1)
         cache.reset()
+        result.prompt_seconds += time.perf_counter() - start
         result.prompt_tokens += instructions.numel()
         known = cache.start(ids, (ids != 0).long())
     for turn in range(work.turns):
@@ -150,8 +171,7 @@ def chat(
             ids = torch.cat([ids, result.answers[-1], more], dim=1)
             known = cache.get_seq_length()
         result.prompt_tokens += int((ids[:, known:] != 0).sum())
-        result.answers.append(ask(model, cache, work, ids))
-    result.seconds = time.perf_counter() - start
+        ask(model, cache, work, ids, result)
     if isinstance(cache, PagedCache):
         result.nbytes = cache.nbytes
     else:
@@ -183,14 +203,16 @@ def run(work: Workload, dtype: str) -> bool:
         paged = chat(model, cache, work, questions)
     answered = work.users * work.turns * work.answer
     print_table(
-        ("cache", "KiB", "prompt tokens computed", "seconds", "answered tokens/s"),
+        ("cache", "KiB", "prompt tokens computed", "seconds", "tokens/s", "decoded tokens", "tokens/s"),
         [
             (
                 name,
                 round(each.nbytes / 1024),
                 each.prompt_tokens,
-                f"{each.seconds:.2f}",
-                round(answered / each.seconds),
+                f"{each.prompt_seconds:.2f}",
+                round(each.prompt_tokens / each.prompt_seconds),
+                each.decoded_tokens,
+                round(each.decoded_tokens / each.decode_seconds),
             )
             for name, each in (("the model's own, f32", own), (f"paged, {dtype}", paged))
         ],
@@ -212,7 +234,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description="Chats with a small Llama with random weights through a paged cache,"
         " whose users share the pages of their instructions, and through the model's own"
-        " cache. Prints the bytes of both and the tokens a second.",
+        " cache. Prints the bytes of both and the tokens a second of prompts and of decode steps.",
         epilog="example: chat.py --users 8 --dtype i8",
     )
     parser.add_argument("--users", type=positive, metavar="N", help="default 4, with --quick 2")
