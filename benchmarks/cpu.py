@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Times whole-cache operations on one core of the CPU, beside memcpy and PyTorch.
+"""Times whole-cache operations on one core of the CPU, beside streams of their bytes and peers.
 
 Each contender is compared with NumPy first, and takes its turn in each round. The table has medians (least) of
-milliseconds of CPU time. The rate of attention is that of the bytes of the cache, and that of copies is half of the bytes
-that are read and written. memcpy is numpy.copyto of as many. PyTorch's scaled_dot_product_attention gets a contiguous
-copy of keys and values, which it does not have to gather: from bf16, its fastest of bf16 and f32 arrays. `scripts/bench
-cpu` installs PyTorch; without it, its column is empty.
+milliseconds of CPU time. Streams are a plain loop that reads and writes as many bytes as the operation, and computes
+nothing: for attention those of the cache, which it reads; for copies elements that are read and written. Rates are of
+all these bytes. PyTorch's scaled_dot_product_attention gets a contiguous copy of keys and values, which it does not
+have to gather: from bf16, its fastest of bf16 and f32 arrays. OpenVINO's PagedAttention has blocks of 32 tokens, and
+appends the last tokens again. `scripts/bench cpu` installs both; without them, their columns are empty. A first call
+compiles, with nothing on disk.
 
 examples:
   scripts/bench cpu
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import os
 import sys
 import tempfile
 import time
@@ -29,6 +32,7 @@ from measure import Contender, HostClock, say, spread, take_turns, verify
 from provenance import list_versions
 from record import Record
 from report import Table
+from streams import make_stream
 
 try:
     import kvcache
@@ -41,6 +45,10 @@ try:
     import torch
 except ImportError:
     torch = None  # type: ignore[assignment]
+try:
+    from peers import openvino_attention
+except ImportError:
+    openvino_attention = None  # type: ignore[assignment]
 
 PAGE = 16
 TIMES = "{:.1f} ({:.1f})"
@@ -167,8 +175,9 @@ def check_close(got: Callable[[], Any], wanted: Any) -> str | None:
     return None if error <= MOST_ERROR else f"an error of {error:.1e}"
 
 
-def make_memcpy(sources: Any, targets: Any) -> Contender:
-    return Contender("memcpy", lambda turn: [np.copyto(to, x) for to, x in zip(targets, sources)])
+def make_streams(read: int, written: int) -> Contender:
+    run = make_stream(read, written)
+    return Contender("streams", lambda turn: run())
 
 
 def make_attention(shape: Shape) -> tuple[list[Contender], int]:
@@ -187,13 +196,15 @@ def make_attention(shape: Shape) -> tuple[list[Contender], int]:
             lambda: check_close(lambda: out.astype(np.float32), wanted),
             lambda: out.fill(np.nan),
         ),
-        make_memcpy((keys, values), [np.empty_like(x) for x in (keys, values)]),
+        make_streams(2 * keys.nbytes, 0),
     ]
     if torch is not None:
         arrays = [as_torch(array) for array in (q, keys, values)]
         arrays[0] = arrays[0].reshape(shape.batch, shape.new, shape.query_heads, shape.size)
         names = ("f32",) if shape.dtype == "f32" else ("bf16", "f32")
         contenders += [make_torch(shape, arrays, scale, wanted, name) for name in names]
+    if openvino_attention is not None and not shape.is_saved:
+        contenders.append(make_openvino(shape, q, keys, values, scale, wanted))
     return contenders, 2 * keys.nbytes
 
 
@@ -222,10 +233,11 @@ def make_torch(shape: Shape, arrays: list[Any], scale: float, wanted: Any, name:
     return Contender(f"PyTorch {name}", call, lambda: check_close(read, wanted))
 
 
-def make_half(nbytes: int) -> Contender:
-    """Makes memcpy that reads and writes so many bytes together."""
-    source = np.ones(nbytes // 2, np.uint8)
-    return make_memcpy([source], [np.empty_like(source)])
+def make_openvino(shape: Shape, q: Any, keys: Any, values: Any, scale: float, wanted: Any) -> Contender:
+    rows = q.reshape(shape.batch, shape.new, shape.query_heads, shape.size)
+    attention = openvino_attention.PagedAttention(rows, keys, values, scale)
+    check = partial(check_close, lambda: attention.read().reshape(q.shape), wanted)
+    return Contender("OpenVINO", lambda turn: attention.run(), check)
 
 
 def make_rows(format_: Format, rows: list[Any]) -> Iterator[tuple[str, list[Contender], int]]:
@@ -270,10 +282,10 @@ def make_rows(format_: Format, rows: list[Any]) -> Iterator[tuple[str, list[Cont
         "gather": (lambda turn: gather(inputs, 0, *copies), check_rows, clear),
         f"copy of {half} pages": (lambda turn: copy_pages(inputs, pairs), check_pages, lambda: None),
     }
-    for name, (call, check, reset) in calls.items():
-        moved = cache_bytes if name.startswith("copy") else cache_bytes + row_bytes
+    moves = [(row_bytes, cache_bytes), (cache_bytes, row_bytes), (cache_bytes // 2, cache_bytes // 2)]
+    for (name, (call, check, reset)), (read, written) in zip(calls.items(), moves, strict=True):
         ours = Contender("kvcache", call, check, reset)
-        yield f"{name}, {format_.title}", [ours, make_half(moved)], moved // 2
+        yield f"{name}, {format_.title}", [ours, make_streams(read, written)], read + written
 
 
 def make_copies() -> Iterator[tuple[str, list[Contender], int]]:
@@ -293,25 +305,46 @@ def measure_row(title: str, contenders: list[Contender], bytes_: int, rounds: in
     calls = {contender.name: contender.call for contender in contenders}
     times = take_turns(calls, rounds, clock=HostClock(time.process_time))
     cells = {name: spread(all_)[:2] for name, all_ in times.items()}
-    (median, _), (copy, _) = cells["kvcache"], cells["memcpy"]
+    (median, _), (streams, _) = cells["kvcache"], cells["streams"]
     peer = min((name for name in cells if name.startswith("PyTorch")), key=lambda name: cells[name], default=None)
     torch_cells = [[*cells[peer], peer.split()[1]], cells[peer][0] / median] if peer else [None, None]
-    return [title, cells["kvcache"], bytes_ / median / 1e6, cells["memcpy"], copy / median, *torch_cells]
+    rates = [bytes_ / median / 1e6, cells["streams"], streams / median]
+    return [title, cells["kvcache"], *rates, *torch_cells, cells.get("OpenVINO")]
+
+
+def measure_first_calls(rounds: int) -> list[Any]:
+    """Measures first calls of attention over a prompt, each of another page size, which nothing has compiled."""
+    times = []
+    for page in (2, 4, 8, 32, 64, 128)[:rounds]:
+        params = kvcache.KVCacheParams("bf16", 8, 128, page_size=page, total_num_layers=1)
+        manager = kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=256, num_pages=256 // page)
+        manager.claim(0, np.arange(16))
+        inputs = manager.inputs([0])
+        q = np.ones((16, 32, 128), ml_dtypes.bfloat16)
+        start = time.process_time()
+        kvcache.ops.attention(params, 32)(inputs, 0, q, out=np.empty_like(q), scale=1.0)
+        times.append((time.process_time() - start) * 1e3)
+    return ["first call of attention", spread(times)[:2], *[None] * 6]
 
 
 def measure(options: argparse.Namespace) -> Record:
+    os.environ["KVCACHE_CACHE"] = "off"
     if torch is not None:
         torch.set_num_threads(1)
     table = Table(
-        "work", ("kvcache, ms", TIMES), ("GB/s", "{:.2f}"), ("memcpy, ms", TIMES), ("of memcpy's rate", "{:.2f}"),
+        "work", ("kvcache, ms", TIMES), ("GB/s", "{:.2f}"), ("streams, ms", TIMES), ("of their rate", "{:.2f}"),
         ("PyTorch, ms", f"{TIMES}, {{}}"), ("PyTorch / kvcache", "{:.2f}"),
+        ("OpenVINO, ms", TIMES),
     )  # fmt: skip
     makers = [(shape.title, partial(make_attention, shape)) for shape in SHAPES]
     works = ((title, *make()) for title, make in makers)
     for title, contenders, bytes_ in [*works, *make_copies()]:
         say(title)
         table.add(*measure_row(title, contenders, bytes_, options.rounds))
-    software = list_versions("numpy", "torch")
+    table.add(*measure_first_calls(options.rounds))
+    if openvino_attention is None:
+        say("OpenVINO is not installed, so its column is empty: pip install openvino")
+    software = list_versions("numpy", "torch", "openvino")
     return Record("scripts/bench cpu", {"operations": table}, software=software, runs=f"{options.rounds} rounds")
 
 
