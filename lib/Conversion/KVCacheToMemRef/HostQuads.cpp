@@ -82,9 +82,7 @@ static Value quietNaNs(const FloatBuilder &b, Value scales) {
 
 bool kvcache::haveQuads(Type quantized) {
   auto type = dyn_cast<FloatType>(quantized);
-  if (!type)
-    return quantized.isInteger(8);
-  return type.getWidth() == 8 && !isa<Float8E8M0FNUType>(type) &&
+  return type && type.getWidth() == 8 && !isa<Float8E8M0FNUType>(type) &&
          !llvm::APFloat::semanticsHasInf(type.getFloatSemantics());
 }
 
@@ -114,11 +112,10 @@ static Value restoreNaNs(const FloatBuilder &b, Value converted, Value bytes,
 Value kvcache::dequantizeQuads(const FloatBuilder &b, Value quantized,
                                Value scales, int64_t granularity) {
   OpBuilder &builder = b.builder;
-  auto format = dyn_cast<FloatType>(getLaneType(quantized.getType()));
-  if (format)
-    quantized = arith::BitcastOp::create(
-        builder, b.loc, withLane(quantized.getType(), builder.getI8Type()),
-        quantized);
+  auto format = cast<FloatType>(getLaneType(quantized.getType()));
+  quantized = arith::BitcastOp::create(
+      builder, b.loc, withLane(quantized.getType(), builder.getI8Type()),
+      quantized);
   scales = quietNaNs(b, scales);
   QuadConverter quads(b);
   PairConverter pairs(b);
@@ -130,13 +127,10 @@ Value kvcache::dequantizeQuads(const FloatBuilder &b, Value quantized,
     Value scale = spreadGroups(b, scales, first, granularity, /*perLane=*/4);
     Value converted = quads.convert([&](int64_t i) {
       Value top = pairs.op<arith::ShLIOp>(lanes, 24 - 8 * i);
-      Value number = format ? extendHighBits(builder, b.loc, top, format)
-                            : Value(arith::SIToFPOp::create(
-                                  builder, b.loc, b.vectorOf(kHostLanes),
-                                  pairs.op<arith::ShRSIOp>(top, 24)));
+      Value number = extendHighBits(builder, b.loc, top, format);
       return b.mul(number, scale);
     });
-    return format ? restoreNaNs(b, converted, bytes, format) : converted;
+    return restoreNaNs(b, converted, bytes, format);
   };
   return convertChunks(b, getNumLanes(quantized.getType()),
                        QuadConverter::kElements, convert);

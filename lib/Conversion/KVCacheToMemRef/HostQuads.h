@@ -40,12 +40,13 @@ private:
   PairConverter pairs;
 };
 
-/// Whether elements of this type can be dequantized so: integers, and floats
-/// without infinities.
+/// Whether elements of 8 bits of this type are dequantized so: floats without
+/// infinities. A CPU has an instruction that widens integers.
 bool haveQuads(Type quantized);
 
-/// Multiplies bytes by the scales of their groups, of f32, and rounds to bf16.
-Value dequantizeQuads(const FloatBuilder &b, Value bytes, Value scales,
+/// Multiplies such elements by the scales of their groups, of f32, and rounds
+/// to bf16.
+Value dequantizeQuads(const FloatBuilder &b, Value quantized, Value scales,
                       int64_t granularity);
 
 /// Turns pairs in bytes into `q * scale + zeroPoint` of bf16.

@@ -108,34 +108,31 @@ func.func @one_scale_of_a_vector(%w: i8, %s: vector<1xf32>) -> f32 {
   return %x : f32
 }
 
-// A CPU takes four elements of 8 bits out of an integer by shifts. As bf16, they
-// are rounded in the high halves of integers, and joined as pairs.
-
-// CHECK-LABEL: func.func @quads_of_integers(
-// CHECK-SAME:      %[[W:[^:]*]]: vector<64xi8>
-// CHECK:         %[[LANES:.*]] = vector.bitcast %[[W]] : vector<64xi8> to vector<16xi32>
-// CHECK-COUNT-4: arith.sitofp %{{.*}} : vector<16xi32> to vector<16xf32>
-// CHECK:         %[[PAIRS:.*]] = vector.interleave %{{.*}}, %{{.*}} : vector<16xi32> -> vector<32xi32>
-// CHECK:         %[[X:.*]] = vector.bitcast %[[PAIRS]] : vector<32xi32> to vector<64xbf16>
-// CHECK:         return %[[X]]
-func.func @quads_of_integers(%w: vector<64xi8>, %s: vector<2xf32>) -> vector<64xbf16> {
-  %x = kvcache.dequantize %w, %s : vector<64xi8>, vector<2xf32> -> vector<64xbf16>
-  return %x : vector<64xbf16>
-}
-
-// NaNs are found in the bytes, and are NaNs of bf16.
+// A CPU takes four floats of 8 bits out of an integer by shifts. As bf16, they
+// are rounded in the high halves of integers, and joined as pairs. NaNs are
+// found in the bytes, and are NaNs of bf16.
 
 // CHECK-LABEL: func.func @quads_of_floats(
 // CHECK-SAME:      %[[W:[^:]*]]: vector<64xf8E4M3FN>
 // CHECK:         %[[BYTES:.*]] = arith.bitcast %[[W]] : vector<64xf8E4M3FN> to vector<64xi8>
 // CHECK:         %[[LANES:.*]] = vector.bitcast %[[BYTES]] : vector<64xi8> to vector<16xi32>
 // CHECK-NOT:     arith.extf
-// CHECK:         %[[X:.*]] = vector.bitcast %{{.*}} : vector<32xi32> to vector<64xbf16>
+// CHECK:         %[[PAIRS:.*]] = vector.interleave %{{.*}}, %{{.*}} : vector<16xi32> -> vector<32xi32>
+// CHECK:         %[[X:.*]] = vector.bitcast %[[PAIRS]] : vector<32xi32> to vector<64xbf16>
 // CHECK:         %[[MAGNITUDES:.*]] = arith.andi %[[BYTES]], %[[MAX:.*]] : vector<64xi8>
 // CHECK:         %[[ARE_NANS:.*]] = arith.cmpi eq, %[[MAGNITUDES]], %[[MAX]] : vector<64xi8>
 // CHECK:         %[[NANS:.*]] = arith.constant dense<0x7FC0> : vector<64xbf16>
 // CHECK:         arith.select %[[ARE_NANS]], %[[NANS]], %[[X]]
 func.func @quads_of_floats(%w: vector<64xf8E4M3FN>, %s: f32) -> vector<64xbf16> {
   %x = kvcache.dequantize %w, %s : vector<64xf8E4M3FN>, f32 -> vector<64xbf16>
+  return %x : vector<64xbf16>
+}
+
+// An instruction widens integers of 8 bits.
+
+// CHECK-LABEL: func.func @widened_integers(
+// CHECK:         arith.sitofp %{{.*}} : vector<64xi8> to vector<64xf32>
+func.func @widened_integers(%w: vector<64xi8>, %s: vector<2xf32>) -> vector<64xbf16> {
+  %x = kvcache.dequantize %w, %s : vector<64xi8>, vector<2xf32> -> vector<64xbf16>
   return %x : vector<64xbf16>
 }
