@@ -1,8 +1,10 @@
 """The terminal output of the examples: errors, progress, tables."""
 
+import argparse
 import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -15,14 +17,28 @@ def fail(message: object) -> NoReturn:
     sys.exit(2)
 
 
-def fail_to_import(error: ImportError, venv: str = "venv") -> NoReturn:
+def fail_to_import(error: ImportError, venv: str = "venv", option: str = "") -> NoReturn:
     """Ends the program if a package is missing, with the command to run it."""
     name = Path(sys.argv[0]).stem
+    option = f" {option}" if option else ""
     fail(
-        f"{error}\n  scripts/example {name} builds what is needed and runs this; or, in"
-        f" a built tree:\n  PYTHONPATH=build/python build/{venv}/bin/python"
-        f" examples/{name}.py"
+        f"{error}\n  scripts/example {name}{option} builds what is needed and runs this; or,"
+        f" in a built tree:\n  PYTHONPATH=build/python build/{venv}/bin/python"
+        f" examples/{name}.py{option}"
     )
+
+
+@dataclass(frozen=True)
+class IntBetween:
+    """The type of a command-line argument: an integer with bounds."""
+
+    least: int
+    most: int
+
+    def __call__(self, text: str) -> int:
+        if text.isdecimal() and self.least <= int(text) <= self.most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"expects {self.least} to {self.most}, got {text!r}")
 
 
 def progress(

@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import dataclasses
 import hashlib
+import importlib
 import itertools
 import math
 import multiprocessing
@@ -25,7 +26,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from console import fail, fail_to_import, print_table, progress
+from console import IntBetween, fail, fail_to_import, print_table, progress
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NIXL_LOG_LEVEL", "ERROR")
@@ -88,6 +89,7 @@ class Process:
         self.kind = kind
         self.number = number
         self.name = name
+        self.has_spoken = False
         self.pipe: Connection
         self.pipe, other = context.Pipe()
         self._process = context.Process(
@@ -208,8 +210,11 @@ class Router:
                     kind, name, *rest = pipe.recv()
                 except (EOFError, OSError):
                     if process in self.processes:
+                        if not process.has_spoken:  # another would end as early
+                            fail(f"the worker {process.name!r} ended before its first message")
                         self._replace(process)
                     continue
+                process.has_spoken = True
                 if kind == "publishes":
                     self._register(process, *rest)
                     continue
@@ -392,53 +397,58 @@ def serve_by_prefix(plan: Plan, workers: int, prompts: int) -> bool:
     """Serves prompts with common beginnings, by load and by prefix."""
     rows, agrees = [], True
     plan = dataclasses.replace(plan, publishes=True)
-    for name in ("least load", "prefix"):
-        requests = make_conversations(plan, prompts)
-        routes = PrefixRoutes(plan.page_size) if name == "prefix" else None
-        try:
+    with contextlib.closing(PrefixRoutes(plan.page_size)) as prefix_routes:
+        for name, routes in (("least load", None), ("prefix", prefix_routes)):
+            requests = make_conversations(plan, prompts)
             router = Router(plan, workers, requests, routes=routes, at_once=2 * workers)
             seconds = run_all(router, requests, {3 * len(requests) // 4: 0})
-        finally:
-            if routes:
-                routes.close()
-        agrees &= compare(plan, requests)
-        counts = router.counts
-        rate = f"{counts['found'] / counts['looked up']:.0%}"
-        killed, again = counts["restarted"], counts["begun again"]
-        rows.append((name, counts["looked up"], counts["found"], rate, killed, again, round(seconds, 1)))
+            agrees &= compare(plan, requests)
+            counts = router.counts
+            rate = f"{counts['found'] / counts['looked up']:.0%}"
+            killed, again = counts["restarted"], counts["begun again"]
+            rows.append((name, counts["looked up"], counts["found"], rate, killed, again, round(seconds, 1)))
     print_table(
         ("routes by", "prompt tokens", "in the cache", "hit rate", "killed", "begun again", "seconds"), rows
     )
     return agrees
 
 
+def check_extras() -> None:
+    """Ends the program if a package of --by-prefix is missing."""
+    try:
+        for package in ("zmq", "msgspec", "dynamo.indexer"):
+            importlib.import_module(package)
+    except ImportError as error:
+        fail_to_import(error, "extras-venv", "--by-prefix")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description="Processes prompts in some processes and generates tokens in others,"
-        " which read the pages by NIXL. Kills one of each kind meanwhile. Compares every"
-        " token with one process without a cache.",
+        " which read the pages by NIXL. Kills one of each kind meanwhile, or one prefill"
+        " worker with --by-prefix. Compares every token with one process without a cache.",
         epilog="example: disaggregated.py --workers 2 --prompts 20",
+        allow_abbrev=False,  # scripts/example looks for --by-prefix
     )
     parser.add_argument(
         "--workers",
-        type=int,
-        choices=range(1, 9),
+        type=IntBetween(1, 8),
         metavar="N",
-        help="of each kind, default first 1, then 2",
+        help="of each kind, default first 1, then 2; 2 with --by-prefix",
     )
     parser.add_argument(
         "--prompts",
-        type=int,
-        choices=range(3, 1001),
+        type=IntBetween(3, 1000),
         metavar="N",
         help="how many there are, default 12, or 100 with --by-prefix",
     )
-    parser.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
         "--by-prefix",
         action="store_true",
         help="prompts with common beginnings, with and without Dynamo's indexer",
     )
-    parser.add_argument(
+    mode.add_argument(
         "--faults",
         action="store_true",
         help="instead of two deaths: messages that are cut off, of another version and"
@@ -446,6 +456,8 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="a smaller model")
     options = parser.parse_args()
+    if options.by_prefix:
+        check_extras()
     try:
         transfer.NIXLTransport("check")
     except (ImportError, transfer.TransferError) as error:
@@ -454,10 +466,7 @@ def main() -> int:
     if options.faults:
         plan = dataclasses.replace(plan, lease_seconds=LEASE_SECONDS)
     if options.by_prefix:
-        try:
-            return 0 if serve_by_prefix(plan, options.workers or 2, options.prompts or 100) else 1
-        except ImportError as error:
-            fail(error)
+        return 0 if serve_by_prefix(plan, options.workers or 2, options.prompts or 100) else 1
     agrees = True
     for workers in [options.workers] if options.workers else [1, 2]:
         requests = make_requests(plan, options.prompts or 12)

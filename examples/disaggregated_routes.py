@@ -8,10 +8,12 @@ import json
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 
 import numpy as np
+from console import fail
 
 _MODEL = "example"
 
@@ -31,7 +33,8 @@ class PrefixRoutes:
             port = free.getsockname()[1]
         self._url = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "dynamo.indexer", "--port", str(port), "--threads", "1"]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._errors = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self._errors)
         try:
             self._wait_until_ready()
         except BaseException:
@@ -42,7 +45,10 @@ class PrefixRoutes:
         end = time.monotonic() + 60
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > end:
-                raise ImportError("Dynamo's indexer does not start: pip install ai-dynamo-runtime")
+                self._errors.seek(0)
+                lines = self._errors.read().decode(errors="replace").split("\n")
+                last = next((line for line in reversed(lines) if line.strip()), "no message in 60 s")
+                fail(f"Dynamo's indexer does not start: {last}")
             time.sleep(0.05)
 
     def _is_ready(self) -> bool:
@@ -77,3 +83,4 @@ class PrefixRoutes:
     def close(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._errors.close()

@@ -9,6 +9,7 @@ import os
 from collections import deque
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import NoReturn
 
 # Several processes share the processors.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -89,14 +90,13 @@ class Worker:
         last = inputs.row_offsets[1:].astype(np.int64) - 1
         return logits[last].argmax(axis=-1)
 
-    def run(self) -> None:
-        """Works until the pipe is closed."""
-        with contextlib.suppress(EOFError, BrokenPipeError):
-            while True:
-                while self.pipe.poll(0 if self.is_busy else 1):
-                    kind, *arguments = self.pipe.recv()
-                    getattr(self, f"do_{kind}")(*arguments)
-                self.work()
+    def run(self) -> NoReturn:
+        """Works until the pipe is closed, which raises."""
+        while True:
+            while self.pipe.poll(0 if self.is_busy else 1):
+                kind, *arguments = self.pipe.recv()
+                getattr(self, f"do_{kind}")(*arguments)
+            self.work()
 
     @property
     def is_busy(self) -> bool:
@@ -247,4 +247,5 @@ class Decode(Worker):
 
 def run(kind: str, name: str, plan: Plan, pipe: Connection) -> None:
     """The main function of a process; ``kind`` is ``"prefill"`` or ``"decode"``."""
-    {"prefill": Prefill, "decode": Decode}[kind](name, plan, pipe).run()
+    with contextlib.suppress(EOFError, ConnectionError):  # the router has closed the pipe
+        {"prefill": Prefill, "decode": Decode}[kind](name, plan, pipe).run()

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+import re
 import subprocess
 import sys
 import time
@@ -226,6 +228,38 @@ def test_the_example_survives_a_fault_at_every_message():
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "20 of 20 faults" in result.stdout and "agrees with" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "module, error",
+    [
+        ("raise ImportError('no zmq')", "no zmq.*build/extras-venv/bin/python examples/disaggregated.py --by-prefix"),
+        ("", "error: the worker 'prefill 0' ended before its first message"),
+    ],
+)
+def test_the_example_by_prefix_ends_without_pyzmq(tmp_path, module, error):
+    pytest.importorskip("dynamo.indexer")
+    (tmp_path / "zmq.py").write_text(module)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    example = Path(__file__).resolve().parents[3] / "examples" / "disaggregated.py"
+    command = [sys.executable, example, "--quick", "--by-prefix", "--workers", "1"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment)
+    assert result.returncode == 2
+    assert re.search(error, result.stderr, re.DOTALL), result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        (["--prompts", "2"], "expects 3 to 1000, got '2'"),
+        (["--by-prefix", "--faults"], "not allowed with"),
+        (["--by"], "unrecognized arguments: --by"),
+    ],
+)
+def test_the_example_refuses_arguments(arguments, error):
+    example = Path(__file__).resolve().parents[3] / "examples" / "disaggregated.py"
+    result = subprocess.run([sys.executable, example, *arguments], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2 and error in result.stderr and len(result.stderr) < 400
 
 
 @pytest.mark.slow
