@@ -26,7 +26,9 @@ def test_without_a_gpu_configs_are_counted(tmp_path):
     assert tuner.main(["--target", "emulator:sm_90a", "--json", str(file)]) == 0
     rows = read_rows(file)
     assert [row[0] for row in rows] == [name for subject in tuner.SUBJECTS for name in subject.works]
-    assert all(row[1] > 1 and row[2] is row[3] is None and row[4] == "not measured" for row in rows)
+    # The schedules of latent rows add in other orders, so no other config has the bits of the plan.
+    assert all((row[1] > 1) == (" MLA" not in row[0]) for row in rows), rows
+    assert all(row[2] is row[3] is None and row[4] == "not measured" for row in rows)
 
 
 def test_on_a_gpu_times_are_recorded(driver, tmp_path, monkeypatch):
