@@ -67,7 +67,7 @@ class Growth:
         self._finder = Finder(table.groups)
         self._caching = PageCaching(pool, table, self._finder)
         self._has_prefixes = has_prefixes
-        self.found = dict.fromkeys(Source, 0)  # cached tokens that were found elsewhere
+        self.found = dict.fromkeys(Source, 0)  # cached tokens, by their source
 
     def make_root(self, salt: bytes) -> Prefix:
         """Makes the root of the tree of prefixes of a salt."""
@@ -196,8 +196,7 @@ class Growth:
         except BaseException:
             self._move(sequence, before)
             raise
-        for source, tokens_found in elsewhere.items():
-            self.found[source] += tokens_found
+        self._count(match.found, elsewhere)
         for page in fetched:
             page.is_fetched = False
         new = iter(provided)
@@ -217,6 +216,14 @@ class Growth:
             sequence.set_length(length)
             self.free_unreached(sequence, length)
         return match.found
+
+    def _count(self, found: int, elsewhere: dict[Source, int]) -> None:
+        """Counts tokens that were found, all sources at once for other threads."""
+        counts = self.found.copy()
+        counts[Source.DEVICE] += found - sum(elsewhere.values())
+        for source, count in elsewhere.items():
+            counts[source] += count
+        self.found = counts
 
     def _add(
         self,

@@ -192,7 +192,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             self._growth.drop(sequence)
             raise
         self._sequences[request] = sequence
-        self._count_found(len(ids), found)
+        self._count_looked_up(len(ids))
         if self._tier:
             self._tier.count_missed(len(ids), found)
         return found
@@ -239,7 +239,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         ids = parse_tokens(tokens)
         self._check_length(sequence.total + len(ids))
         found = self._growth.grow(sequence, ids)
-        self._count_found(len(ids), found)
+        self._count_looked_up(len(ids))
         return found
 
     def grow_batch(self, requests: Sequence[Hashable], tokens: TokensOfBatch) -> None:

@@ -31,7 +31,7 @@ class PageQuestions:
 
     def __init__(self) -> None:
         super().__init__()
-        self._looked_up = self._found = 0
+        self._looked_up = 0
 
     def _get(self, request: Hashable) -> _Sequence:
         raise NotImplementedError
@@ -109,26 +109,26 @@ class PageQuestions:
 
         Any thread may read it while another one calls the manager.
         """
+        found = self._growth.found  # another step replaces it
         return CacheStats(
             self._looked_up,
-            self._found,
+            sum(found.values()),
             self._pool.evicted,
             self._pool.moved[Place.HOST],
             self._pool.moved[Place.DEVICE],
             self._pool.moved[Place.DISK],
-            self._growth.found[Source.HOST],
-            self._growth.found[Source.DISK],
+            found[Source.HOST],
+            found[Source.DISK],
             self._pool.count_available(),
             len(self._pool.retained),
             len(self._sequences),
-            *self._count_stored(),
+            *self._count_stored(found[Source.STORE]),
         )
 
-    def _count_stored(self) -> tuple[int, ...]:
+    def _count_stored(self, found: int) -> tuple[int, ...]:
         """The counts of the store, in the order of ``CacheStats``."""
         if not self._tier:
             return ()
-        found = self._growth.found[Source.STORE]
         return self._tier.missed + found, found, self._tier.read, self._tier.writer.written
 
     def tokens(self, request: Hashable) -> np.ndarray:
@@ -141,10 +141,9 @@ class PageQuestions:
     def __len__(self) -> int:
         return len(self._sequences)
 
-    def _count_found(self, tokens: int, found: int) -> None:
+    def _count_looked_up(self, tokens: int) -> None:
         if self.params.enable_prefix_caching:
             self._looked_up += tokens
-            self._found += found
 
     def _plan_claim(self, tokens: npt.ArrayLike, salt: bytes) -> Plan:
         sequence, ids = self._begin(tokens, salt)

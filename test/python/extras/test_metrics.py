@@ -100,6 +100,30 @@ def test_metrics_count_what_a_router_sees(seed):
     assert values[key("kvcache_pages")] == 8 and values[key("kvcache_kv_cache_usage_perc")] == 0
 
 
+def test_counts_of_sources_never_go_back_in_a_claim():
+    manager = make()
+    for pages in ([1, 2, 3], [4, 5, 6, 7, 8]):  # these move the first ones to the host
+        manager.claim("r", list_tokens(pages))
+        manager.step(["r"])
+        manager.release("r")
+    registry = register(manager, model_name="llama")
+    names = [key("kvcache_prompt_tokens_cached_by_source_total", source=source) for source in SOURCES]
+    read_all = []
+
+    def trace(frame, event, argument):
+        values = read(registry)
+        read_all.append([values[name] for name in names])
+        return trace
+
+    sys.settrace(trace)
+    try:
+        manager.claim("r", list_tokens([1, 2, 3]))
+    finally:
+        sys.settrace(None)
+    assert read_all[-1][SOURCES.index("host")] > 0
+    assert all(min(later[i] - before[i] for i in range(4)) >= 0 for before, later in zip(read_all, read_all[1:]))
+
+
 def test_groups_count_tokens_by_their_slowest_page():
     layers = [
         kvcache.KVCacheParams(
