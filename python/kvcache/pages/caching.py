@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
+from operator import itemgetter
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from .collection import pause_collection
 from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page
-from .tables import Sequence, SequenceTable
+from .tables import GroupTable, Sequence, SequenceTable
 from .tokens import encode
 
 
@@ -99,7 +100,8 @@ class PageCaching:
                     self._pool.merge(page, known)
                     sequence.replace(group, at, known)
                 if sequence.retain:
-                    self._retain(sequence, prefix.pages[number], end)
+                    parent = _find_parent(group, sequence.pages[number], at)
+                    self._retain(sequence, prefix.pages[number], end, parent)
         sequence.move_to(prefix)  # a descendant, so the node before it stays
 
     def _cache_plain(self, sequence: Sequence, first: int, encoded: bytes) -> None:
@@ -119,15 +121,31 @@ class PageCaching:
         sequence.move_to(prefix)
 
     def retain_match(self, sequence: Sequence, match: Match) -> None:
-        """Gives the hints of a sequence to the cached pages that it finds."""
-        end = sequence.length + match.length
-        for group, pages in zip(self._groups, match.pages, strict=True):
-            first = len(sequence.pages[group.number])
-            for i, page in enumerate(pages, first):
-                self._retain(sequence, page, (i + 1) * group.border)
-            self._retain(sequence, match.snapshots.get(group.number), end)
+        """Gives the hints of a sequence to the cached pages that it finds.
 
-    def _retain(self, sequence: Sequence, page: Page | None, end: int) -> None:
-        """Gives a page of a prefix the hints of a sequence, until there is no room."""
-        if page and sequence.retain and not self._pool.retain(page, sequence.retain, end):
+        A prefix needs its pages in all groups, so the pages up to its first tokens get
+        the hints before others.
+        """
+        found: list[tuple[int, Page | None, Page | None]] = []
+        for group, pages in zip(self._groups, match.pages, strict=True):
+            own = sequence.pages[group.number]
+            row = [*own, *pages]
+            for i in range(len(own), len(row)):
+                found.append(((i + 1) * group.border, row[i], _find_parent(group, row, i)))
+            snapshot = match.snapshots.get(group.number)
+            found.append((sequence.length + match.length, snapshot, None))
+        for end, page, parent in sorted(found, key=itemgetter(0)):
+            self._retain(sequence, page, end, parent)
+
+    def _retain(
+        self, sequence: Sequence, page: Page | None, end: int, parent: Page | None
+    ) -> None:
+        """Gives a page of a prefix the hints of a sequence, until one is refused."""
+        hints = sequence.retain
+        if page and hints and not self._pool.retain(page, hints, end, parent):
             sequence.retain = ()
+
+
+def _find_parent(group: GroupTable, row: SequenceOf[Page | None], at: int) -> Page | None:
+    """The page before one of a row, without which the tree drops it."""
+    return row[at - 1] if at and group.reach.is_full else None

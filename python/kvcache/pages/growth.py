@@ -197,6 +197,9 @@ class Growth:
             self._move(sequence, before)
             raise
         self._count(match.found, elsewhere)
+        for page in sources.values():  # a use, as of shared pages
+            self._pool.refer(page, is_resident=False)
+            self._pool.release(page, was_resident=False)
         for page in fetched:
             page.is_fetched = False
         new = iter(provided)

@@ -87,9 +87,9 @@ class PagePool:
         self._is_full = [group.reach.is_full for group in groups]
         self._free = {place: FreeAddresses(place, size) for place, size in sizes.items()}
         self._slower = self._free[Place.HOST], self._free[Place.DISK]
-        # Pages without references, in the order of their eviction.
-        self._cached = {place: EvictionOrder() for place in Place}
         self.retained = RetainedPages(most_retained)
+        # Pages without references, in the order of their eviction.
+        self._cached = {place: EvictionOrder(self.retained) for place in Place}
         # Pages on the device, without users, but with references.
         self._waiting = OrderedDict[Page, None]()
         self.evicted = 0  # cached pages that were dropped to make room
@@ -320,17 +320,19 @@ class PagePool:
         page.references -= 1
         page.users -= was_resident
         if page.retention and not page.references:
-            page.retention.begin_clock()
+            self.retained.begin_clock(page)
         self._settle(page)
 
-    def retain(self, page: Page, hints: Iterable[Retain], end: int) -> bool:
-        """Gives a page the hints that cover its ``end``; returns whether there is room."""
+    def retain(
+        self, page: Page, hints: Iterable[Retain], end: int, parent: Page | None
+    ) -> bool:
+        """Calls ``RetainedPages.retain`` for a page in any list."""
         self._unlist(page)
-        has_room = self.retained.retain(page, hints, end)
+        is_retained = self.retained.retain(page, hints, end, parent)
         if page.retention and not page.references:
-            page.retention.begin_clock()
+            self.retained.begin_clock(page)
         self._settle(page)
-        return has_room
+        return is_retained
 
     def begin_use(self, page: Page) -> None:
         """Adds a user to a page of the device, one of its sequences."""

@@ -1,14 +1,17 @@
 """Tests of hints that keep cached pages longer, compared with a model."""
 
+import gc
 import random
+import sys
 from collections import Counter
 
 import kvcache
 import pytest
 from group_histories import GroupHistory
 from group_model import KINDS, Groups
-from kvcache import Retain
+from kvcache import Retain, reach
 from kvcache.pages import retention
+from kvcache.pages.prefixes import Page
 
 SIZE = 2  # tokens per page
 
@@ -156,6 +159,101 @@ def test_retained_prefix_outlives_later_ones(clock):
     for i in range(4, 30):
         serve(manager, [i, i])
     assert count_cached(manager, [1, 2, 3]) == 1
+
+
+def count_calls(function):
+    """The number of calls of Python and C functions in a call."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("retain", [(), [Retain(100, 50, 1000)]], ids=["without hints", "with hints"])
+@pytest.mark.parametrize("is_full", [False, True], ids=["with room", "full"])
+def test_work_per_prompt_does_not_grow_with_hinted_pages(clock, retain, is_full):
+    """More pages than a prompt has lose their hints before it, while many have theirs."""
+    work = []
+    for count in (100, 800):
+        manager = make(count + (1 if is_full else 40), share=1)
+        for i in range(count):
+            serve(manager, [i], [Retain(SIZE, 50, 100 + i)])
+        clock.now += 100.5
+        calls = []
+        for i in range(5):
+            clock.now += 5
+            calls.append(count_calls(lambda i=i: serve(manager, [1000 + i] * 3, retain)))
+        work.append(min(calls))
+    assert work[1] <= 1.2 * work[0]
+
+
+def test_dropped_pages_with_hints_leave_no_entries(clock):
+    gc.collect()
+    before = sum(isinstance(each, Page) for each in gc.get_objects())
+    manager = make()
+    for _ in range(400):
+        clock.now += 1
+        serve(manager, [1, 2], [Retain(4, 50, 1000)])
+        manager.reset_prefix_cache()
+    gc.collect()
+    assert sum(isinstance(each, Page) for each in gc.get_objects()) < before + 100
+    assert manager.num_retained_pages == 0
+
+
+def test_page_gets_no_hint_that_its_parent_has_lost(clock):
+    manager = make(20, share=0.2)
+    manager.claim("a", list_tokens([1, 2, 3, 4], 5), retain=[Retain(100, 10, 60)])
+    manager.step(["a"])
+    serve(manager, [11, 12], [Retain(4, 50, 1)])  # takes the hints of the last two
+    clock.now += 2
+    manager.grow("a", [5, 6, 6])
+    manager.step(["a"])
+    assert manager.num_retained_pages == 2
+    manager.release("a")
+    for i in range(20, 32):
+        serve(manager, [i] * 4)
+    assert count_cached(manager, [1, 2, 3, 4, 5, 6]) == 2
+
+
+def make_groups(num_pages, *kinds):
+    layers = [
+        kvcache.KVCacheParams(
+            "f32", n_kv_heads=1, head_dim=4, page_size=SIZE, layer_ids=[i], reach=each, enable_prefix_caching=True
+        )
+        for i, each in enumerate(kinds)
+    ]
+    return kvcache.PagedKVCacheManager(
+        kvcache.MultiKVCacheParams(layers), max_batch_size=4, max_seq_len=64, num_pages=num_pages, max_retained_share=0.5
+    )
+
+
+def test_later_hints_cover_the_first_pages_of_all_groups():
+    manager = make_groups(24, reach.full, reach.full)
+    serve(manager, range(10))
+    serve(manager, range(10), [Retain(100, 50, 100)])
+    for i in range(20, 32):
+        serve(manager, [i] * 5)
+    assert manager.num_retained_pages == 12 and count_cached(manager, range(10)) == 6
+
+
+@pytest.mark.parametrize("retain", [(), [Retain(4, 50, 5)]], ids=["without hints", "with hints"])
+def test_use_of_a_state_renews_it(clock, retain):
+    manager = make_groups(14, reach.full, reach.state)
+    manager.claim("r", [1, 1, 2, 2], retain=retain)
+    manager.step(["r"])
+    manager.release("r")
+    for i in range(10, 40, 2):
+        clock.now += 4
+        assert serve(manager, [1, 2, i]) == 2
+        serve(manager, [i + 1])
 
 
 def test_hints_cover_tokens_that_are_generated():
