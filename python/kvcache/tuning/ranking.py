@@ -93,7 +93,7 @@ def estimate(operation: Attention, config: AttentionConfig, model: Model) -> flo
         return math.inf
     clocks = _count_clocks(operation, config, code.product_loop, kernel, model)
     rows = min(config.rows, _count_rows(operation) or config.rows)
-    return clocks / (rows * config.keys)
+    return clocks / (rows * config.keys * _count_tiles(config))
 
 
 def _count_rows(operation: Attention) -> int:
@@ -122,7 +122,7 @@ def _count_clocks(
     kernel: Kernel,
     model: Model,
 ) -> float:
-    """The clocks of a multiprocessor for a tile of a thread block."""
+    """The clocks of a multiprocessor for an iteration of a thread block."""
     blocks = count_blocks(kernel, model)
     warps = _count_warps(config, kernel)
     issue = loop.instructions * warps / _ISSUED
@@ -133,10 +133,15 @@ def _count_clocks(
     alone = own + products if config.schedule == "prefetch" else max(own, products)
     stages = config.stages or 1
     alone += max(_LATENCY - (stages - 1) * alone, 0)
-    tile = (config.keys or 0) * _count_token_bytes(operation)
+    tile = (config.keys or 0) * _count_tiles(config) * _count_token_bytes(operation)
     most = _BYTES if operation.spec.splits else _SHARED_TILE_BYTES
     memory = tile / min(most, blocks * stages * tile / _LATENCY)
     return max(issue, products, memory, alone / blocks)
+
+
+def _count_tiles(config: AttentionConfig) -> int:
+    """The tiles of an iteration: with seesaw, each of two warpgroups has its own."""
+    return 2 if config.schedule == "seesaw" else 1
 
 
 def _count_warps(config: AttentionConfig, kernel: Kernel) -> int:

@@ -3,6 +3,7 @@
 import json
 import math
 import types
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,12 @@ PARAMS = kvcache.KVCacheParams("bf16", 8, 128, page_size=16, total_num_layers=1)
 
 def make_operation(**options):
     return kvcache.ops.attention(PARAMS, 32, target=f"cuda:{CHIP}", **options)
+
+
+def make_latent(**options):
+    """64 heads over latent rows, which seesaw is for."""
+    params = kvcache.KVCacheParams("bf16", 1, 576, page_size=64, total_num_layers=1, is_mla=True)
+    return kvcache.ops.attention(params, 64, target=f"cuda:{CHIP}", value_dim=512, **options)
 
 
 class Clock:
@@ -155,6 +162,17 @@ def test_other_bits_are_measured_if_they_are_allowed(make_clock):
     assert entry["other_bits"]
     (kernel,) = make_operation().compile(CHIP).kernels.values()
     assert "mma.sync" in kernel.ptx
+
+
+@pytest.mark.parametrize("allow_other_bits", [False, True])
+def test_schedules_of_latent_rows_have_other_bits(allow_other_bits):
+    operation = make_latent()
+    planned = candidates.plan(operation, CHIP)
+    configs = candidates.list_kernels(operation, CHIP, planned, allow_other_bits)
+    assert planned.config.schedule == "seesaw" == configs[0].schedule
+    wanted = replace(planned.config, schedule=None)
+    same = [config.schedule for config in configs if replace(config, schedule=None) == wanted]
+    assert same == (["seesaw", "prefetch"] if allow_other_bits else ["seesaw"])
 
 
 def test_fields_of_the_operation_are_kept(make_clock):
@@ -394,6 +412,19 @@ def test_overlapped_products_cost_less():
     (other,) = (find_config(operation, stages=2, schedule="prefetch", rows=128),)
     assert ranking.estimate(operation, planned, MODEL) < ranking.estimate(operation, other, MODEL) < math.inf
     assert ranking.estimate(operation, AttentionConfig(mma="tcgen05"), MODEL) == math.inf
+
+
+@pytest.mark.skipif(not ranking.has_tools(), reason="needs ptxas and nvdisasm")
+def test_iteration_of_seesaw_is_two_tiles(monkeypatch):
+    """A score costs the products of 576 + 512 elements, at 4,096 operations in a clock."""
+    monkeypatch.setattr(ranking, "_BYTES", 1 << 20)
+    monkeypatch.setattr(ranking, "_SHARED_TILE_BYTES", 1 << 20)
+    monkeypatch.setattr(ranking, "_LATENCY", 1)
+    operation = make_latent()
+    cost = ranking.estimate(operation, get_planned(operation), MODEL)
+    assert cost == pytest.approx(2 * (576 + 512) / 4096)
+    prefetch = make_latent(config=AttentionConfig(schedule="prefetch"))
+    assert cost < ranking.estimate(prefetch, get_planned(prefetch), MODEL) < math.inf
 
 
 # --- Progress -------------------------------------------------------------------------
