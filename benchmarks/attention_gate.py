@@ -3,8 +3,8 @@
 
 Equal PTX is the same kernel. Other PTX is assembled: it may have no more instructions, registers, spilled bytes or
 kernels than the baseline, no smaller MMAs, and no less overlap. The overlap is the number of exponentials that a warp
-computes while an MMA of its warpgroup is in flight: those between WARPGROUP.DEPBAR gsb0,1 and the next gsb0,0, with no
-HGMMA in between. Nothing runs on a GPU.
+computes while an MMA of its warpgroup is in flight: those between WARPGROUP.DEPBAR gsb0,1, or the last HGMMA of an MMA
+(gsb0), and the next DEPBAR or HGMMA. Nothing runs on a GPU.
 
 A change that is meant, such as another tile, replaces rows of the baseline: ``--update WORD`` for rows with this word.
 

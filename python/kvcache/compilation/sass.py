@@ -235,14 +235,18 @@ def _find_dominators(reachable: set[int], predecessors: dict[int, set[int]]) -> 
 
 
 def count_overlap(listing: str) -> int:
-    """Counts exponentials between a wait for all MMAs but one, and the wait for that one."""
+    """Counts the exponentials of a thread while an MMA is in flight, at most.
+
+    They follow a wait for all MMAs but one, or the last instruction of an MMA, and end
+    with the next wait or MMA.
+    """
     most = found = 0
     is_open = False
     for line in listing.splitlines():
         if "WARPGROUP.DEPBAR" in line:
             is_open, found = "gsb0, 0x1" in line, 0
         elif "HGMMA" in line:
-            is_open = False
+            is_open, found = "gsb0" in line, 0
         elif is_open and "MUFU.EX2" in line:
             found += 1
             most = max(most, found)
