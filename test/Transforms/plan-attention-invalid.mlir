@@ -83,8 +83,107 @@ func.func @turns_of_one_warpgroup(%q: memref<?x32x128xbf16>, %k: !cache, %n: mem
 !latent = !kvcache.paged<f8E4M3FN, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
 func.func @seesaw_of_converted_tiles(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x512xbf16>) {
-  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, got seesaw}}
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs rows that copies bring without a conversion, got seesaw}}
   kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = seesaw>}
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+func.func @seesaw_of_swap_ab(%q: memref<?x32x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs wgmma without swapAB, got seesaw}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = seesaw>}
+      : memref<?x32x576xbf16>, !latent, memref<?xi32>, f32, memref<?x32x512xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+func.func @seesaw_of_few_keys(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x512xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs 64 keys, got seesaw}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<keys = 32, schedule = seesaw>}
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+func.func @seesaw_of_one_stage(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x512xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs 2 stages, got seesaw}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<stages = 1, schedule = seesaw>}
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+func.func @seesaw_of_a_window(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x512xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs no window, chunk or ranges, got seesaw}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {window = 100, config = #kvcache.attention_config<schedule = seesaw>}
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 320, is_mla = true>, page_size = 64>
+
+func.func @seesaw_of_short_values(%q: memref<?x64x320xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x256xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs values that two warpgroups share, got seesaw}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = seesaw>}
+      : memref<?x64x320xbf16>, !latent, memref<?xi32>, f32, memref<?x64x256xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+func.func @seesaw_of_a_long_rope(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x384xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs a rope of 64 elements, got seesaw}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = seesaw>}
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x384xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+func.func @seesaw_of_sparse_rows(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x512xbf16>, %rows: memref<?x1x128xi32>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs no sparse 'rows', got seesaw}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = seesaw>} rows %rows
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>, memref<?x1x128xi32>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+func.func @seesaw_of_values(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs a latent cache, got seesaw}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {causal, config = #kvcache.attention_config<schedule = seesaw>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+func.func @turns_of_latent_rows(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x512xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = seesaw or prefetch here, got ping_pong}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = ping_pong>}
       : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>
   return
 }

@@ -40,6 +40,14 @@ static int64_t countListBytes(AttentionOp op) {
   return hasGaps(op.getRanges()) ? bytesOfNumber * kListNumbers : 0;
 }
 
+/// The bytes that two warpgroups give each other: two numbers of each row.
+static int64_t countExchangeBytes(const AttentionConfig &config) {
+  constexpr int64_t groups = 2, numbersOfRow = 2, bytesOfNumber = 4;
+  return config.schedule == Schedule::Seesaw
+             ? groups * numbersOfRow * *config.rows * bytesOfNumber
+             : 0;
+}
+
 int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
                             const AttentionConfig &config) {
   bool isLatent = shape.caches == Caches::Latent;
@@ -51,7 +59,7 @@ int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
   int64_t raw = op.getRopeCache()
                     ? countPairBytes(op, *config.keys, *config.rawStages)
                     : *config.rawStages * *config.keys * tokenSize;
-  return 2 * elements + raw + countListBytes(op);
+  return 2 * elements + raw + countListBytes(op) + countExchangeBytes(config);
 }
 
 /// The bytes of queries and of raw tiles that warps multiply, with scales of

@@ -233,25 +233,35 @@ void chooseTokens(AttentionOp op, const AttentionShape &shape,
     *plan.keys -= kLeastTokens;
 }
 
-/// Whether two warpgroups can compute the scores of a tile in turns: copies
-/// bring latent tiles of 64 tokens, two of which have room, and the probs of a
-/// tile have the place of its rope.
-bool canSeesaw(AttentionOp op, const AttentionShape &shape,
-               const AttentionConfig &plan) {
+/// The need of seesaw that is not met, or an empty text. Copies bring latent
+/// tiles of 64 tokens, two of which have room, and the probs of a tile have the
+/// place of its rope.
+StringRef findSeesawNeed(AttentionOp op, const AttentionShape &shape,
+                         const AttentionConfig &plan) {
   constexpr int64_t shares = 2, stages = 2;
-  return plan.mma == MmaKind::Wgmma && !isSwapAB(plan) &&
-         plan.rows == kRowsOfWarpgroup && plan.keys == kRowsOfWarpgroup &&
-         plan.accShares == shares && plan.stages == stages &&
-         shape.tokens != Tokens::Ids && shape.caches == Caches::Latent &&
-         areAllCopied(op) &&
-         shape.keySize - shape.valueSize == kRowsOfWarpgroup &&
-         shape.canOverlap && !shape.hasBegin;
+  const std::pair<bool, StringRef> needs[] = {
+      {shape.caches == Caches::Latent, "a latent cache"},
+      {shape.tokens != Tokens::Ids, "no sparse 'rows'"},
+      {!shape.hasBegin, "no window, chunk or ranges"},
+      {shape.canOverlap, "no regions, and no mask of all tokens"},
+      {areAllCopied(op), "rows that copies bring without a conversion"},
+      {plan.mma == MmaKind::Wgmma && !isSwapAB(plan), "wgmma without swapAB"},
+      {plan.rows == kRowsOfWarpgroup, "64 rows"},
+      {plan.keys == kRowsOfWarpgroup, "64 keys"},
+      {plan.stages == stages, "2 stages"},
+      {plan.accShares == shares, "values that two warpgroups share"},
+      {shape.keySize - shape.valueSize == kRowsOfWarpgroup,
+       "a rope of 64 elements"},
+  };
+  auto unmet =
+      llvm::find_if(needs, [](const auto &need) { return !need.first; });
+  return unmet == std::end(needs) ? StringRef() : unmet->second;
 }
 
 /// Chooses the schedule, and with it the tokens of a tile.
 void chooseSchedule(AttentionOp op, const AttentionShape &shape,
                     AttentionConfig &plan, const Target &target) {
-  if (canSeesaw(op, shape, plan)) {
+  if (findSeesawNeed(op, shape, plan).empty()) {
     plan.schedule = shape.config.schedule == Schedule::Prefetch
                         ? Schedule::Prefetch
                         : Schedule::Seesaw;
@@ -264,6 +274,20 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape,
   plan.schedule = wanted;
   if (!shape.config.keys)
     chooseTokens(op, shape, plan, target);
+}
+
+/// The reason why a kernel of this plan can't have a schedule.
+std::string refuseSchedule(AttentionOp op, const AttentionShape &shape,
+                           const AttentionConfig &plan, Schedule given) {
+  std::string possible = stringifySchedule(*plan.schedule).str();
+  if (plan.schedule == Schedule::Seesaw)
+    possible += " or prefetch";
+  std::string reason;
+  if (given == Schedule::Seesaw)
+    reason = (", as seesaw needs " + findSeesawNeed(op, shape, plan)).str();
+  return llvm::formatv("'schedule' = {0} here{1}, got {2}", possible, reason,
+                       stringifySchedule(given))
+      .str();
 }
 
 /// The reason why a kernel of this plan can't have a field of the config, or an
@@ -304,10 +328,7 @@ std::string findConfigObstacle(AttentionOp op, const AttentionShape &shape,
           .str();
   }
   if (config.schedule && config.schedule != plan.schedule)
-    return llvm::formatv("'schedule' = {0} here, got {1}",
-                         stringifySchedule(*plan.schedule),
-                         stringifySchedule(*config.schedule))
-        .str();
+    return refuseSchedule(op, shape, plan, *config.schedule);
   int64_t bytes = countSharedBytes(op, shape, plan);
   // No chips are given, or there is room.
   if (!target.sharedBytes || bytes + kReserved <= target.sharedBytes)

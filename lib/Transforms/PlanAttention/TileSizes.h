@@ -35,10 +35,10 @@ bool isSwapAB(const AttentionConfig &config);
 /// Whether warps convert elements of 8 bits in registers, to f16: tiles are as
 /// the caches have them.
 bool dequantizesInRegisters(const AttentionConfig &config);
-/// Whether a block takes work items until there are none.
 /// Whether a warpgroup of its own copies tiles, because products overlap the
 /// softmax.
 bool hasProducers(const AttentionConfig &config);
+/// Whether a block takes work items until there are none.
 bool isPersistent(const AttentionConfig &config);
 
 /// Threads of a block that multiply.

@@ -22,7 +22,7 @@ using namespace mlir::kvcache;
 /// The warpgroups.
 constexpr int64_t kGroups = 2;
 /// Named barriers: of the turns of each warpgroup, and of the threads of each.
-constexpr int64_t kTurns = 1, kThreadsOfGroup = kTurns + kGroups;
+constexpr int64_t kTurnBarrier = 1, kGroupBarrier = kTurnBarrier + kGroups;
 
 Value GroupExchange::allocate(const Frame &frame, int64_t rows) {
   constexpr int64_t numbersOfRow = 2;
@@ -31,18 +31,18 @@ Value GroupExchange::allocate(const Frame &frame, int64_t rows) {
   return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
 }
 
-Value GroupExchange::getPlace(Number number, Value storer) const {
+Value GroupExchange::getPlace(RowNumber number, Value storer) const {
   return frame.add(storer, frame.index(number * kGroups));
 }
 
-void GroupExchange::store(Number number, Value rows) const {
+void GroupExchange::store(RowNumber number, Value rows) const {
   OpBuilder &builder = frame.builder;
-  auto tile = cast<TileType>(numbers.getType());
+  auto tile = cast<TileType>(rowNumbers.getType());
   auto type = MemRefType::get(
       {tile.getRows(), tile.getColumns()}, tile.getElementType(),
       MemRefLayoutAttrInterface(), tile.getMemoryType().getMemorySpace());
-  Value bytes =
-      TileMemoryOp::create(builder, frame.loc, tile.getMemoryType(), numbers);
+  Value bytes = TileMemoryOp::create(builder, frame.loc, tile.getMemoryType(),
+                                     rowNumbers);
   Value memory = memref::ViewOp::create(builder, frame.loc, type, bytes,
                                         frame.index(0), ValueRange());
   auto store = StoreRowsOp::create(builder, frame.loc, rows, frame.index(0),
@@ -58,14 +58,14 @@ void GroupExchange::store(Number number, Value rows) const {
       ValueRange{getPlace(number, group), body->getArgument(0), isStored});
 }
 
-Value GroupExchange::load(Number number, FragmentType type) const {
+Value GroupExchange::load(RowNumber number, FragmentType type) const {
   Value zero = arith::ConstantOp::create(frame.builder, frame.loc,
                                          frame.builder.getF32FloatAttr(0));
   return b.map(b.splat(type, zero),
                [&](ValueRange place) -> Value {
                  return TileLoadOp::create(
                      frame.builder, frame.loc, frame.builder.getF32Type(),
-                     numbers, getPlace(number, getOther()), place[1]);
+                     rowNumbers, getPlace(number, getOther()), place[1]);
                },
                {frame.index(0), Value()});
 }
@@ -81,7 +81,7 @@ void GroupExchange::sync(Value barrier, int64_t threads) const {
 }
 
 Value GroupExchange::getTurns(Value giver) const {
-  return frame.add(frame.toI32(giver), frame.i32(kTurns));
+  return frame.add(frame.toI32(giver), frame.i32(kTurnBarrier));
 }
 
 void GroupExchange::takeTurn() const {
@@ -94,5 +94,5 @@ void GroupExchange::giveTurn() const {
 }
 
 void GroupExchange::syncGroup() const {
-  sync(frame.add(frame.toI32(group), frame.i32(kThreadsOfGroup)), kWarpgroup);
+  sync(frame.add(frame.toI32(group), frame.i32(kGroupBarrier)), kWarpgroup);
 }

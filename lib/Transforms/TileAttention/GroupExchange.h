@@ -19,12 +19,13 @@ namespace mlir::kvcache {
 class GroupExchange {
 public:
   /// The numbers of a row that a warpgroup stores.
-  enum Number { Max, Sum };
+  enum RowNumber { Max, Sum };
 
-  /// `numbers` is the memory, and `group` the number of the thread's warpgroup.
-  GroupExchange(const Frame &frame, const FragmentBuilder &b, Value numbers,
+  /// `rowNumbers` is the memory, and `group` the number of the thread's
+  /// warpgroup.
+  GroupExchange(const Frame &frame, const FragmentBuilder &b, Value rowNumbers,
                 Value group)
-      : frame(frame), b(b), numbers(numbers), group(group) {}
+      : frame(frame), b(b), rowNumbers(rowNumbers), group(group) {}
 
   /// Allocates the memory for so many rows.
   static Value allocate(const Frame &frame, int64_t rows);
@@ -33,9 +34,9 @@ public:
   Value getOther() const { return frame.sub(frame.index(1), group); }
 
   /// Stores a number of each row, where the other warpgroup loads it.
-  void store(Number number, Value rows) const;
+  void store(RowNumber number, Value rows) const;
   /// Loads the other warpgroup's number of each row.
-  Value load(Number number, FragmentType type) const;
+  Value load(RowNumber number, FragmentType type) const;
 
   /// Waits until the other warpgroup has given the turn.
   void takeTurn() const;
@@ -46,14 +47,14 @@ public:
 
 private:
   /// The index of the numbers that a warpgroup stores.
-  Value getPlace(Number number, Value storer) const;
+  Value getPlace(RowNumber number, Value storer) const;
   void sync(Value barrier, int64_t threads) const;
   /// The barrier of the turns that a warpgroup gives.
   Value getTurns(Value giver) const;
 
   const Frame &frame;
   const FragmentBuilder &b;
-  Value numbers, group;
+  Value rowNumbers, group;
 };
 
 } // namespace mlir::kvcache

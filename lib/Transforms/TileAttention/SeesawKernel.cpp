@@ -43,9 +43,7 @@ private:
   void allocate() {
     queries.allocate();
     tiles.allocate();
-    if (block.list)
-      block.list->allocate();
-    numbers = GroupExchange::allocate(frame, kRowsOfWarpgroup);
+    rowNumbers = GroupExchange::allocate(frame, kRowsOfWarpgroup);
   }
 
   SeesawLoop::Types getTypes() const {
@@ -67,7 +65,7 @@ private:
   /// The sums of the block's tokens.
   RowStates attendTokens() {
     SeesawLoop::Types types = getTypes();
-    GroupExchange exchange(frame, b, numbers, getGroup());
+    GroupExchange exchange(frame, b, rowNumbers, getGroup());
     TileScores scores(block, b, types.score, team.getFirstRow());
     SeesawLoop loop(b, block, tiles, exchange, queries.getTile(), types, scores,
                     getExponentBias(block.getOp(), block.getConfig()));
@@ -85,7 +83,7 @@ private:
   SeesawTiles tiles;
   QueryStage queries;
   /// The memory of the warpgroups' exchange.
-  Value numbers;
+  Value rowNumbers;
   ProductTeam team{block, kWarpgroup, kRowsOfWarpgroup};
 };
 

@@ -58,7 +58,8 @@ private:
   /// Gives the other warpgroup the probs of a tile, in place of its rope, and
   /// the largest scores. Returns the probs as an operand.
   Value giveProbs(Value probs, Value rope, const SoftmaxState &state) const;
-  /// Frees the half of the other warpgroup's tile that only this one reads.
+  /// Frees the half that only the other warpgroup reads. All consumers must
+  /// arrive.
   void freeUnread(Value tile) const;
   /// Takes the turn that has the other warpgroup's probs of a tile, and adds
   /// their products. Returns what `meanwhile` computes while these are in
