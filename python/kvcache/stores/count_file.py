@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ class CountFile:
 
     Raises:
         NotADirectoryError: There is a file instead of a folder.
+        OSError: There is a pipe or a device instead of the file.
     """
 
     def __init__(self, path: Path, deadline: float) -> None:
@@ -42,8 +44,13 @@ class CountFile:
             except FileExistsError:
                 text = "expects a store's path to be a folder"
                 raise NotADirectoryError(errno.ENOTDIR, text, str(folder)) from None
+        path = self._path / "usage"
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        return FileIO(os.open(self._path / "usage", flags, 0o600), "r+")
+        file = os.open(path, flags, 0o600)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise OSError(errno.EINVAL, "expects the count of a store to be a file", str(path))
+        return FileIO(file, "r+")
 
     def close(self) -> None:
         """Closes the file of the count, unless a thread hangs in it."""
@@ -58,10 +65,10 @@ class CountFile:
         if not self._lock.acquire(timeout=min(self._deadline, threading.TIMEOUT_MAX)):
             raise TimeoutError("another thread uses the folder until the deadline")
         try:
-            self._lock_file(end)
             try:
+                self._lock_file(end)
                 yield
-            finally:
+            finally:  # also where an error follows the lock
                 fcntl.flock(self._file, fcntl.LOCK_UN)
         finally:
             self._lock.release()

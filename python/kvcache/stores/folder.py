@@ -54,6 +54,8 @@ class Folder:
         threads: int = 2,
     ) -> None:
         check_path(path=path)
+        if not os.fspath(path):
+            raise ValueError("expects 'path' to be the path of a folder, got an empty one")
         check_positive(max_bytes=max_bytes, threads=threads)
         check_positive_real(deadline=deadline)
         check_flag(fsync=fsync)
@@ -130,7 +132,7 @@ class Folder:
                 os.fsync(file)
             if batch.is_over:
                 raise TimeoutError
-            _move(temporary, path)
+            self._usage.move(temporary, path)
         except BaseException:
             self._usage.remove(temporary)
             raise
@@ -141,7 +143,11 @@ class Folder:
     def _get(self, key: bytes, buffer: memoryview, batch: Batch) -> bool:
         path = self._locate(key)
         data = memoryview(buffer).cast("B")
-        file = os.open(path, READ_FLAGS)
+        try:
+            file = os.open(path, READ_FLAGS)
+        except PermissionError:  # nobody could read it, and no put would replace it
+            self._drop(key, batch)
+            return False
         try:
             encoded, digest = self._read(file, data, batch)  # raises for a pipe or a folder
             header = parse_header(encoded, key)
@@ -185,9 +191,8 @@ class Folder:
             hasher.update(part[: offset - start])
         return bytes(header), hasher.digest()
 
-    def _drop(self, key: bytes, batch: Batch) -> bool:
+    def _drop(self, key: bytes, batch: Batch) -> None:
         self._usage.remove(self._locate(key))
-        return True
 
 
 def _is_file(path: str) -> bool:
@@ -195,15 +200,6 @@ def _is_file(path: str) -> bool:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return False
-
-
-def _move(source: str, target: str) -> None:
-    """Renames a file; makes the folder of its target, unless it is there."""
-    try:
-        os.rename(source, target)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        os.rename(source, target)
 
 
 def _read_cached(file: int, parts: Sequence[Buffer], offset: int, batch: Batch) -> int:

@@ -97,6 +97,18 @@ class Usage:
             os.mkdir(os.path.dirname(path), 0o700)
             return os.open(path, flags, 0o600)
 
+    def move(self, source: str, target: str) -> None:
+        """Renames a file while nobody scans, so that each scan sees one of its names.
+
+        Makes the folder of its target, unless it is there.
+        """
+        with self._count.locked():
+            try:
+                os.rename(source, target)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+                os.rename(source, target)
+
     def remove(self, path: str) -> None:
         """Removes a file, and subtracts its bytes before another process scans."""
         with self._count.locked():
