@@ -35,11 +35,24 @@ def check_size(most: int, **values: int) -> None:
 
 
 def check_instance(kind: type, **values: object) -> None:
-    """Raises ``TypeError`` for a value of another type."""
+    """Raises ``TypeError`` for a value of another type, such as a class itself."""
     for name, value in values.items():
-        if not isinstance(value, kind):
+        if isinstance(value, type) or not isinstance(value, kind):
             article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
-            raise TypeError(f"expects {name!r} to be {article} {kind.__name__}, got {value!r}")
+            raise TypeError(
+                f"expects {name!r} to be {article} {kind.__name__}, got {value!r}{_list_missing(kind, value)}"
+            )
+
+
+def _list_missing(kind: type, value: object) -> str:
+    """Lists the methods of a protocol that a value lacks, if it has some of them."""
+    if not getattr(kind, "_is_protocol", False):
+        return ""
+    methods = [name for name in dir(kind) if not name.startswith("_")]
+    missing = [name for name in methods if not hasattr(value, name)]
+    if not 0 < len(missing) < len(methods):
+        return ""
+    return f" without {', '.join(map(repr, missing))}"
 
 
 def check_positive_real(**values: object) -> None:

@@ -150,10 +150,12 @@ class Collector:
         self._managers = dict(managers) if isinstance(managers, Mapping) else {"0": managers}
         check_string(**{f"managers[{i}]": name for i, name in enumerate(self._managers)})
         if not self._managers:
-            raise ValueError("expects at least one manager")
+            raise ValueError("expects 'managers' to have at least one manager")
         for manager in self._managers.values():
-            if not hasattr(manager, "stats"):
-                raise TypeError(f"expects managers of pages, got {manager!r}")
+            if isinstance(manager, type) or not hasattr(manager, "stats"):
+                raise TypeError(
+                    f"expects 'managers' to be a manager of pages, or a dict of them by names, got {manager!r}"
+                )
         try:
             self._core: Any = importlib.import_module("prometheus_client.core")
         except ModuleNotFoundError as error:

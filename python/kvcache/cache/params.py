@@ -71,7 +71,7 @@ class KVCacheParams:
             token.
         enable_prefix_caching: Whether sequences with a common prefix share pages.
         enable_kvcache_swapping_to_host: Whether pages may move to host memory.
-        host_kvcache_swap_space_gb: Host memory for these pages, in GiB.
+        host_kvcache_swap_space_gb: Host memory for these pages, in GiB; only with this flag.
         cache_strategy: The strategy of the cache. By default paged with ``page_size``,
             and otherwise continuous, which is deprecated.
         page_size: Tokens per page.

@@ -25,9 +25,17 @@ class PageFile:
         self, folder: str | os.PathLike[str], pages: int, page_bytes: int
     ) -> None:
         self._page_bytes = page_bytes
-        # No Python buffers between the pages and the disk.
-        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)
-        os.posix_fallocate(self._file.fileno(), 0, pages * page_bytes)
+        try:
+            # No Python buffers between the pages and the disk.
+            self._file = tempfile.TemporaryFile(dir=folder, buffering=0)
+        except OSError as error:
+            raise _name_folder(error, "can't make a file in 'disk_folder'", folder) from None
+        try:
+            os.posix_fallocate(self._file.fileno(), 0, pages * page_bytes)
+        except OSError as error:
+            self._file.close()
+            what = f"can't allocate the {pages * page_bytes} bytes of 'disk_space_gb'"
+            raise _name_folder(error, what, folder) from None
 
     def write(self, page: int, start: int, values: np.ndarray) -> None:
         """Writes C-contiguous bytes from byte ``start`` of a page on."""
@@ -46,3 +54,8 @@ class PageFile:
             if not count:
                 raise OSError(f"the file of pages ends within page {page}")
             left, offset = left[count:], offset + count
+
+
+def _name_folder(error: OSError, what: str, folder: str | os.PathLike[str]) -> OSError:
+    """Makes an error of the same number that names the option and the user's folder."""
+    return OSError(error.errno, f"{what}: {error.strerror}", os.fspath(folder))

@@ -276,7 +276,9 @@ def test_how_to_reads_its_metrics():
         (ValueError, "'prefix' to begin a metric's name, got '9x'", (make, "9x")),
         (TypeError, "'prefix' to be a string, got 3", (make, 3)),
         (ValueError, "at least one manager", (dict,)),
-        (TypeError, "managers of pages, got 3", (lambda: 3,)),
+        (TypeError, "'managers' to be a manager of pages, .* got 3", (lambda: 3,)),
+        (TypeError, r"or a dict of them by names, got \[\]", (list,)),
+        (TypeError, "by names, got <class '.*PagedKVCacheManager'>", (lambda: kvcache.PagedKVCacheManager,)),
     ],
 )
 def test_collector_rejects_invalid_arguments(error, message, arguments):

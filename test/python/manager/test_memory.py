@@ -400,5 +400,11 @@ def test_full_disk_raises_at_once(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.posix_fallocate", refuse)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="allocate the .* of 'disk_space_gb': No space left on device: '/tmp'"):
         make_tiers(disk_folder="/tmp", disk_space_gb=1)
+
+
+def test_missing_disk_folder_is_named(tmp_path):
+    folder = tmp_path / "none"
+    with pytest.raises(FileNotFoundError, match=f"'disk_folder': No such file or directory: '{folder}'$"):
+        make_tiers(disk_folder=folder, disk_space_gb=1)

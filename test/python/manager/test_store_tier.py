@@ -329,6 +329,10 @@ def test_invalid_arguments_are_rejected():
     assert isinstance(store.begin_get([], []), StoreCopy)
     with pytest.raises(TypeError, match="'store' to be a Store, got 3"):
         Machine(3)
+    with pytest.raises(TypeError, match=r"to be a Store, got .* without 'begin_get', 'begin_put', 'remove'$"):
+        Machine(SimpleNamespace(find=store.find, close=store.close))
+    with pytest.raises(TypeError, match="'store' to be a Store, got <class '.*FaultyStore'>$"):
+        Machine(FaultyStore)
     with pytest.raises(ValueError, match="'store' needs 'store_name'"):
         Machine(store, name="")
     with pytest.raises(TypeError, match="'store_name' to be a string, got 3"):
