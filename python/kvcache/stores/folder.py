@@ -145,7 +145,7 @@ class Folder:
         data = memoryview(buffer).cast("B")
         try:
             file = os.open(path, READ_FLAGS)
-        except PermissionError:  # nobody could read it, and no put would replace it
+        except PermissionError:  # no put would replace it
             self._drop(key, batch)
             return False
         try:

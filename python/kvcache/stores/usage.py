@@ -98,7 +98,7 @@ class Usage:
             return os.open(path, flags, 0o600)
 
     def move(self, source: str, target: str) -> None:
-        """Renames a file while nobody scans, so that each scan sees one of its names.
+        """Renames a file while no scan runs, so that each sees one of its names.
 
         Makes the folder of its target, unless it is there.
         """

@@ -115,7 +115,7 @@ def test_what_is_no_file_is_a_miss_until_it_is_replaced(tmp_path):
     assert (tmp_path / "notes/mine").exists()
 
 
-def test_value_that_nobody_may_read_is_removed(tmp_path, monkeypatch):
+def test_unreadable_value_is_removed(tmp_path, monkeypatch):
     with open_folder(tmp_path) as folder:
         put(folder, 1)
         original = os.open
