@@ -48,8 +48,7 @@ class StoreWriter:
             if page.prefix and not page.is_stored:
                 self._pending[page] = None
         if self._refused and time.monotonic() >= self._again:
-            self._pending |= self._refused
-            self._refused = {}
+            self._offer_refused()
         if len(self._pending) > self._most_pending:
             self._pending = {page: None for page in self._pending if page.prefix}
             self._most_pending = 2 * len(self._pending) + _FEW
@@ -79,16 +78,28 @@ class StoreWriter:
             pages.append(page)
             records.append(record)
         if keys:
-            copy = self._store.begin_put(keys, [record.data for record in records])
+            try:
+                copy = self._store.begin_put(keys, [record.data for record in records])
+            except BaseException:  # an interrupt; the store may still use the records
+                self._note_refused(pages)
+                raise
             self._puts.append((copy, pages, records))
 
     def flush(self) -> None:
-        """Waits until no page is left to write."""
+        """Waits until no page is left to write; offers refused ones once more."""
+        for copy, *_ in self._puts:
+            copy.wait()
+        self._poll_puts()
+        self._offer_refused()
         while self._pending or self._puts:
             self._begin_puts(WAVE)
             for copy, *_ in self._puts:
                 copy.wait()
             self._poll_puts()
+
+    def _offer_refused(self) -> None:
+        self._pending |= self._refused
+        self._refused = {}
 
     def _poll_puts(self) -> None:
         for put in self._puts[:]:

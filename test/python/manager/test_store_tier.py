@@ -4,6 +4,7 @@ import itertools
 import random
 import warnings
 from collections import Counter
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import kvcache
@@ -207,8 +208,31 @@ def test_refused_pages_are_offered_again_later(monkeypatch):
         clock[0] += seconds
         machine.manager.grow("kept", [1])
         machine.manager.step(["kept"])
-        machine.manager.flush()
+        for _ in range(9):  # as above; 'flush' would offer all
+            machine.manager._tier.writer.save([])
         assert len(values) == machine.manager.stats.pages_to_store == count
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_flush_offers_refused_pages_once_more(monkeypatch, error):
+    """A step's pages are refused, or an interrupt ends their call."""
+    values = {}
+    store = FaultyStore(values, 0, most=0)
+    machine = Machine(store)
+    machine.manager.claim("kept", range(13))
+
+    def interrupt(*given):
+        raise error
+
+    with monkeypatch.context() as patch, pytest.raises(error) if error else nullcontext():
+        if error:
+            patch.setattr(FaultyStore, "begin_put", interrupt)
+        machine.manager.step(["kept"])
+    for _ in range(9):  # more than a copy's polls
+        machine.manager._tier.writer.save([])
+    store.most = 100
+    machine.manager.flush()
+    assert len(values) == machine.manager.stats.pages_to_store == 6
 
 
 def test_pages_that_could_not_be_read_are_offered_again_later(monkeypatch):
@@ -224,7 +248,8 @@ def test_pages_that_could_not_be_read_are_offered_again_later(monkeypatch):
         clock[0] += seconds
         machine.manager.grow("kept", [1])
         machine.manager.step(["kept"])
-        machine.manager.flush()
+        for _ in range(9):  # as above; 'flush' would offer all
+            machine.manager._tier.writer.save([])
         assert machine.manager.stats.pages_to_store == count
 
 
