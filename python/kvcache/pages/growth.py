@@ -184,7 +184,7 @@ class Growth:
         count = sum(missing) - sum(map(len, match.pages))
         shared = match.shared
         brought = self._pool.list_elsewhere(shared)
-        fetched = [page for page in match.kept if page.is_fetched]
+        fetched = [page for page in match.whole if page.is_fetched]
         is_slow = brought or fetched or self._pool.list_elsewhere([*sources.values()])
         elsewhere = match.count_elsewhere(self._groups) if is_slow else {}
         before = sequence.prefix

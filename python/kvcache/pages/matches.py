@@ -64,7 +64,10 @@ class Match:
         return [page for pages in self.pages for page in pages if page]
 
     def count_elsewhere(self, groups: tuple[GroupTable, ...]) -> dict[Source, int]:
-        """Counts the tokens by the slowest source of their pages, except the device."""
+        """Counts the tokens by the slowest source of their pages, except the device.
+
+        Tokens of a partial page come from where it is: from a store come whole pages.
+        """
         ranks = np.zeros(self.found, np.int8)
         for group, pages in zip(groups, self.pages, strict=True):
             for i, page in enumerate(pages):
@@ -73,7 +76,7 @@ class Match:
         for snapshot in self.snapshots.values():  # of all tokens
             _raise_ranks(ranks, snapshot)
         if self.partial:
-            _raise_ranks(ranks[self.length :], self.partial)
+            ranks[self.length :] = _RANKS[self.partial.address.place]
         counts = np.bincount(ranks, minlength=len(_SOURCES)).tolist()
         return dict(zip(_SOURCES[1:], counts[1:], strict=True))
 
@@ -82,12 +85,14 @@ class Match:
         return {0: self.partial} if self.partial else self.snapshots
 
     @property
+    def whole(self) -> list[Page]:
+        """The pages of which all tokens are used."""
+        return [*self.shared, *self.snapshots.values()]
+
+    @property
     def kept(self) -> list[Page]:
         """The pages that must stay for the match to be used."""
-        kept = [*self.shared, *self.snapshots.values()]
-        if self.partial:
-            kept.append(self.partial)
-        return kept
+        return [*self.whole, self.partial] if self.partial else self.whole
 
 
 def _raise_ranks(ranks: np.ndarray, page: Page) -> None:

@@ -31,7 +31,8 @@ class Page:
         order: The list of unused pages that it is in.
         number: Its number there.
         is_stored: Whether it was written to a store, or came from there.
-        is_fetched: Whether it came from a store, and no sequence has used it since.
+        is_fetched: Whether it came from a store, and no sequence has used all of it
+            since.
 
     A sequence with a page of a group with full reach has all pages before it. So the
     descendants of such a page in the tree have at most its references and its users.

@@ -33,6 +33,19 @@ def test_pages_outlive_the_manager():
     assert second.manager.stats.pages_to_store == 1
 
 
+def test_tokens_of_a_partly_copied_page_count_once_for_the_store():
+    values = {}
+    Machine(FaultyStore(values, 0)).serve(range(9))
+    machine = Machine(FaultyStore(values, 1))
+    machine.manager.prefetch(range(9)).wait()
+    counts = []
+    for tokens, found in (([0, 1, 2, 50, 51], 3), (range(9), 8), (range(9), 8)):
+        assert machine.serve(tokens) == found
+        stats = machine.manager.stats
+        counts.append((stats.tokens_looked_up_in_store, stats.tokens_found_in_store))
+    assert counts == [(4, 2), (10, 8), (10, 8)]
+
+
 def test_evicted_pages_come_back():
     machine = Machine(FaultyStore({}, 0))
     prompts = [[i] * 9 for i in range(6)]
