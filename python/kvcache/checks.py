@@ -108,6 +108,16 @@ def check_string(**values: object) -> None:
             raise TypeError(f"expects {name!r} to be a string, got {value!r}")
 
 
+def check_text(**values: object) -> None:
+    """Checks as ``check_string``, and that UTF-8 can encode the strings."""
+    check_string(**values)
+    for name, value in values.items():
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"expects {name!r} to be text of Unicode, got {value!r}") from None
+
+
 def check_path(**values: object) -> None:
     """Raises ``TypeError`` unless values are paths."""
     for name, value in values.items():

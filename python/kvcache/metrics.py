@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from .checks import check_string
+from .checks import check_string, check_text
 
 if TYPE_CHECKING:
     from .pages.manager import PagedKVCacheManager
@@ -131,7 +131,8 @@ class Collector:
         model_name: The label ``model_name`` of each metric.
 
     Raises:
-        ValueError: The prefix is no beginning of a name, or there is no manager.
+        ValueError: The prefix is no beginning of a name, or there is no manager,
+            or UTF-8 can't encode a label.
         ModuleNotFoundError: ``pip install kvcache[metrics]`` is missing.
     """
 
@@ -142,13 +143,14 @@ class Collector:
         *,
         model_name: str = "",
     ) -> None:
-        check_string(prefix=prefix, model_name=model_name)
+        check_string(prefix=prefix)
+        check_text(model_name=model_name)
         if not re.fullmatch(r"[a-zA-Z_:][a-zA-Z0-9_:]*", prefix):
             raise ValueError(f"expects 'prefix' to begin a metric's name, got {prefix!r}")
         self._prefix = prefix if prefix.endswith((":", "_")) else f"{prefix}_"
         self._model_name = model_name
         self._managers = dict(managers) if isinstance(managers, Mapping) else {"0": managers}
-        check_string(**{f"managers[{i}]": name for i, name in enumerate(self._managers)})
+        check_text(**{f"managers[{i}]": name for i, name in enumerate(self._managers)})
         if not self._managers:
             raise ValueError("expects 'managers' to have at least one manager")
         for manager in self._managers.values():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,6 +23,7 @@ MEDIA = {Place.DEVICE: "GPU", Place.HOST: "CPU", Place.DISK: "STORAGE"}
 
 CLEARED: Event = {"type": "AllBlocksCleared"}
 
+_logger = logging.getLogger(__name__)
 _RUN = 32  # blocks that are hashed at a time, in about 0.1 ms
 
 _KINDS = {
@@ -116,6 +118,9 @@ class BlockIndex:
             try:
                 block = self._describe(page.group, prefix, place)
             except ValueError:  # the hash can't cover its tokens or its salt
+                continue
+            except Exception:
+                _logger.exception("a block is not published")
                 continue
             self._published[page] = block
             stored[block.key] = block

@@ -84,9 +84,18 @@ class EventLog:
                     if events:
                         self._add(events)
                 except Exception:
-                    _logger.exception("a step's events are lost, so routers forget all blocks")
-                    self.index.clear()
-                    self._add([CLEARED])
+                    _logger.exception("a step's events are lost, so routers get all blocks anew")
+                    self._resend(self.index)
+
+    def _resend(self, index: BlockIndex) -> None:
+        """Sends all blocks anew; if that fails as well, they are forgotten."""
+        try:
+            self._add([CLEARED])
+            for events in index.make_snapshot(index.list_blocks(), _CHUNK):
+                self._add(events)
+        except Exception:
+            index.clear()
+            self._add([CLEARED])
 
     def greet(self) -> None:
         """Makes a batch without events for new subscribers, which then find a gap."""
@@ -109,20 +118,21 @@ class EventLog:
     def list_replay(self, start: int) -> Iterator[Frames]:
         """Yields the batches from a number on.
 
-        If the log has dropped some of them, a snapshot takes their place.
+        If the log has dropped some of them, a snapshot takes their place. Without a
+        manager, batches have no events, and the last ones suffice.
         """
         self.settle()
         with self._lock:
             batches, end = list(self._batches), self.next
             first = end - len(batches)
             is_complete = start >= first or first == self.epoch
-            blocks = self.index.list_blocks() if self.index and not is_complete else []
-        if is_complete:
+            index = None if is_complete else self.index
+            blocks = index.list_blocks() if index else []
+        if not index:
             yield from batches[max(start - first, 0) :]
             return
-        assert self.index
         size = max(_CHUNK, -(-len(blocks) // len(batches)))
-        chunks = list(self.index.make_snapshot(blocks, size)) or [[]]
+        chunks = list(index.make_snapshot(blocks, size)) or [[]]
         for number, events in enumerate(chunks, end - len(chunks)):
             is_first = number == end - len(chunks)
             yield self._make_batch(number, [CLEARED, *events] if is_first else events)
@@ -151,13 +161,15 @@ class Sender:
 
     Args:
         log: The log that makes and sends them.
+        end: Closes all else; called after ``abandon``.
     """
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, end: Callable[[], None]) -> None:
         self._log = log
+        self._end = end
         self._waiting = 0  # changes, at least
         self._wakes = threading.Event()
-        self._is_closed = False
+        self._is_closed = self._is_abandoned = False
         self._thread = threading.Thread(target=self._run, name="kvcache-sender", daemon=True)
         self._thread.start()
 
@@ -178,6 +190,13 @@ class Sender:
         self._thread.join()
         self._log.settle()
 
+    def abandon(self) -> None:
+        """Lets the thread end soon, and then close all itself.
+
+        It takes no lock, since Python may collect a publisher anywhere in any thread.
+        """
+        self._is_closed = self._is_abandoned = True
+
     def _run(self) -> None:
         while not self._is_closed:
             self._wakes.wait(_GREETING)
@@ -186,6 +205,10 @@ class Sender:
             with suppress(Exception):  # such as of an encoder; the next batch shows a gap
                 self._log.settle(self._pause)
                 self._log.greet()
+        if self._is_abandoned:
+            with suppress(Exception):
+                self._log.settle()
+            self._end()
 
     def _pause(self) -> None:
         if self._waiting <= _LATE and not self._is_closed:

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import sys
+import weakref
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Self
 
 from ..cache.groups import LayerGroup
-from ..checks import check_flag, check_integer, check_positive, check_string
+from ..checks import check_flag, check_integer, check_size, check_string, check_text
 from ..pages.prefixes import Page
 from .hashes import BlockHasher, import_extra
 from .index import BlockIndex, Change
@@ -66,12 +69,12 @@ class Publisher:
         seed: str | None = None,
         kept_batches: int = 10_000,
     ) -> None:
-        check_string(topic=topic)
+        check_text(topic=topic)
         check_flag(bind=bind, public=public)
         check_integer(rank=rank)
         if not 0 <= rank < 1 << 31:
             raise ValueError(f"expects 'rank' to be 0 to 2^31 - 1, got {rank}")
-        check_positive(kept_batches=kept_batches)
+        check_size(sys.maxsize, kept_batches=kept_batches)
         _check_endpoint("endpoint", endpoint, public)
         if replay is not None:
             _check_endpoint("replay", replay, public)
@@ -93,7 +96,10 @@ class Publisher:
         except BaseException:
             self._context.destroy(linger=0)
             raise
-        self._sender = Sender(self._log)
+        self._end = partial(_end, self._log, self._context)
+        self._sender = Sender(self._log, self._end)
+        finalizer: Any = weakref.finalize(self, self._sender.abandon)
+        finalizer.atexit = False
 
     def _open(self, kind: int, name: str, endpoint: str, bind: bool = True) -> Any:
         socket = self._context.socket(kind)
@@ -138,8 +144,7 @@ class Publisher:
         if self._log.is_closed:
             return
         self._sender.close()
-        self._log.close()
-        self._context.term()
+        self._end()
         if self._server:
             self._server.join()
 
@@ -148,6 +153,12 @@ class Publisher:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _end(log: EventLog, context: Any) -> None:
+    """Closes the sockets of a publisher, and ends its thread of replays."""
+    log.close()
+    context.term()
 
 
 def _get_endpoint(socket: Any, given: str, bind: bool = True) -> str:

@@ -1,6 +1,7 @@
 """Tests of the events of a manager, by a router that applies them."""
 
 import functools
+import gc
 import random
 import struct
 import subprocess
@@ -173,23 +174,32 @@ def test_flush_sends_all():
         assert not publisher._log.waiting and publisher._log.next == publisher._log.epoch + 2
 
 
-@pytest.mark.parametrize("name", ["update", "_list_stored"])
-def test_thread_survives_an_error(monkeypatch, caplog, name):
-    """Routers forget all blocks, because some events are lost."""
+@pytest.mark.parametrize(
+    "name, failures, blocks, message",
+    [
+        ("_describe", 2, 2, "a block is not published"),
+        ("_list_stored", 1, 4, "events are lost"),
+        ("_list_stored", 2, 0, "events are lost"),
+    ],
+)
+def test_thread_survives_errors(monkeypatch, caplog, name, failures, blocks, message):
+    """Routers lose a block that fails, and get all others anew; after a second failure, they forget all."""
     with publish() as publisher, connect(publisher) as client:
         manager, router = make_manager(publisher), Router(SIZE)
         serve(manager, range(9))
         client.update(router)
         assert router.match(range(9)) == 8
+        method, left = getattr(events.index.BlockIndex, name), iter(range(failures))
+        fail = lambda *given: method(*given) if next(left, None) is None else 1 / 0
         with monkeypatch.context() as patch:
-            patch.setattr(events.index.BlockIndex, name, lambda *given: 1 / 0)
+            patch.setattr(events.index.BlockIndex, name, fail)
             serve(manager, range(20, 29))
             publisher.flush()
         client.update(router)
-        assert not router.blocks and "events are lost" in caplog.text
+        assert len(router.blocks) == blocks and message in caplog.text
         serve(manager, range(30, 39))
         client.update(router)
-        assert router.match(range(30, 39)) == 8 and len(router.blocks) == 2
+        assert router.match(range(30, 39)) == 8 and len(router.blocks) == blocks + 2
 
 
 def test_replay_survives_an_error(monkeypatch):
@@ -346,6 +356,16 @@ def test_late_router_gets_all_from_a_short_log():
         assert client.ask(struct.pack(">Q", get_next(publisher))) == []
 
 
+def test_replay_without_a_manager_has_the_last_batches(monkeypatch):
+    with publish(kept_batches=2) as publisher, connect(publisher) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(events.feed.Feed, "has_new_subscriber", lambda feed: True)
+            for _ in range(5):
+                publisher._log.greet()
+        assert 5 <= get_next(publisher) - publisher._log.epoch
+        assert len(client.ask(struct.pack(">Q", 0))) == 2
+
+
 def test_snapshot_of_many_blocks_has_several_batches(monkeypatch):
     monkeypatch.setattr(kvcache.events.log, "_CHUNK", 2)
     with publish() as publisher, connect(publisher) as client:
@@ -455,6 +475,22 @@ def test_process_ends_without_close():
     assert result.returncode == 0 and result.stdout.startswith("tcp://127.0.0.1:") and not result.stderr
 
 
+def test_collected_publisher_ends_its_threads_and_frees_its_port():
+    threads = {*threading.enumerate()}
+    publisher = publish()
+    endpoint, replay = publisher.endpoint, publisher.replay
+    manager = make_manager(publisher)
+    serve(manager, range(9))
+    own = {*threading.enumerate()} - threads
+    assert len(own) == 2
+    del publisher, manager
+    gc.collect()
+    for thread in own:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in own)
+    events.Publisher(endpoint, replay=replay).close()
+
+
 def test_publisher_connects_where_asked():
     context = zmq.Context()
     with context.socket(zmq.SUB) as socket:
@@ -497,6 +533,8 @@ def test_endpoints_for_other_machines_need_to_be_public(name, host):
         (ValueError, r"'rank' to be 0 to 2\^31 - 1, got -1", {"rank": -1}),
         (TypeError, "'bind' to be True or False", {"bind": 1}),
         (ValueError, "'kept_batches' to be positive", {"kept_batches": 0}),
+        (ValueError, "'kept_batches' to be at most", {"kept_batches": 10**20}),
+        (ValueError, r"'topic' to be text of Unicode, got '\\ud800'", {"topic": "\ud800"}),
         (ValueError, "'block_hash' to be one of", {"block_hash": "md5"}),
     ],
 )

@@ -279,12 +279,18 @@ def test_how_to_reads_its_metrics():
         (TypeError, "'managers' to be a manager of pages, .* got 3", (lambda: 3,)),
         (TypeError, r"or a dict of them by names, got \[\]", (list,)),
         (TypeError, "by names, got <class '.*PagedKVCacheManager'>", (lambda: kvcache.PagedKVCacheManager,)),
+        (ValueError, r"'managers\[0\]' to be text of Unicode", (lambda: {"\ud800": make()},)),
     ],
 )
 def test_collector_rejects_invalid_arguments(error, message, arguments):
     first, *others = arguments
     with pytest.raises(error, match=message):
         Collector(first(), *others)
+
+
+def test_model_name_must_be_text():
+    with pytest.raises(ValueError, match=r"'model_name' to be text of Unicode, got '\\ud800'"):
+        Collector(make(), model_name="\ud800")
 
 
 @pytest.mark.parametrize("auto_describe", [False, True])
