@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,6 +12,10 @@ from typing import Any
 import numpy as np
 
 from .stores import Store
+
+
+_texts = reprlib.Repr()  # short, and raises nothing
+_texts.maxother = 200
 
 
 class GuardedStore:
@@ -29,40 +34,41 @@ class GuardedStore:
 
     def find(self, keys: Sequence[bytes]) -> list[bool]:
         """Returns whether the store has each key."""
-        return self.parse("find", self.call("find", self._store.find, keys), len(keys))
+        return self.parse("find", self.call("find", lambda store: store.find(keys), self._store), len(keys))
 
     def begin_put(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> GuardedCopy:
         """Begins to store values."""
-        copy = self.call("begin_put", self._store.begin_put, keys, buffers)
+        copy = self.call("begin_put", lambda store: store.begin_put(keys, buffers), self._store)
         return GuardedCopy(self, copy, len(keys))
 
     def begin_get(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> GuardedCopy:
         """Begins to read values into buffers of their sizes."""
-        copy = self.call("begin_get", self._store.begin_get, keys, buffers)
+        copy = self.call("begin_get", lambda store: store.begin_get(keys, buffers), self._store)
         return GuardedCopy(self, copy, len(keys))
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Removes values, if they are there."""
-        self.call("remove", self._store.remove, keys)
+        self.call("remove", lambda store: store.remove(keys), self._store)
 
     def close(self) -> None:
         """Closes the store."""
-        self.call("close", self._store.close)
+        self.call("close", lambda store: store.close(), self._store)
 
     def call(self, name: str, function: Callable[..., Any], *arguments: object) -> Any:
         """Calls a function of the store; returns None if it raises."""
         try:
             return function(*arguments)
         except Exception as error:
-            self.warn(f"{name!r} of the store raised {type(error).__name__}: {error}")
+            self.warn(f"{name!r} of the store raised {_texts.repr(error)}")
             return None
 
     def parse(self, name: str, answer: Any, count: int) -> list[bool]:
         """Parses the answers for some keys; all are False if they are malformed."""
-        flags = list(answer) if isinstance(answer, list | tuple | np.ndarray) else []
-        if len(flags) == count and all(isinstance(flag, bool | np.bool_) for flag in flags):
-            return [bool(flag) for flag in flags]
-        self.warn(f"expects a bool for each of {count} keys in {name!r}, got {answer!r}")
+        with suppress(Exception):  # of an answer's own methods
+            flags = list(answer) if isinstance(answer, list | tuple | np.ndarray) else []
+            if len(flags) == count and all(isinstance(flag, bool | np.bool_) for flag in flags):
+                return [bool(flag) for flag in flags]
+        self.warn(f"expects a bool for each of {count} keys in {name!r}, got {_texts.repr(answer)}")
         return [False] * count
 
     def warn(self, text: str) -> None:

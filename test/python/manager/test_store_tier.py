@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import kvcache
+import numpy as np
 import pytest
 from failing_memory import FailingMemory
 from faulty_store import FaultyStore
@@ -316,7 +317,20 @@ class Raising(Copy):
     poll = raise_error
 
 
-ANSWERS = [raise_error, lambda keys, *_: None, lambda keys, *_: [True], lambda keys, *_: [1] * len(keys)]
+class Silent(Exception):
+    """An error without a text, and an answer without one."""
+
+    def __str__(self):
+        raise self
+
+    __repr__ = __str__
+
+
+def raise_silent(*given):
+    raise Silent
+
+
+ANSWERS = [raise_error, raise_silent, lambda *_: np.array(True), lambda *_: Silent(), lambda keys, *_: None, lambda keys, *_: [True], lambda keys, *_: [1] * len(keys)]
 WRONG = {
     **{f"find {i}": ("find", answer) for i, answer in enumerate(ANSWERS)},
     **{
@@ -329,6 +343,7 @@ WRONG = {
                 lambda keys, *_: Copy([True]),
                 lambda keys, *_: Copy([True] * (len(keys) + 1)),
                 lambda keys, *_: Copy(None),
+                lambda keys, *_: Copy(np.array(True)),
                 lambda keys, *_: Copy(["yes"] * len(keys)),
                 lambda keys, *_: Raising([True] * len(keys)),
                 lambda keys, *_: Copy([True] * len(keys), [False]),  # never ends
