@@ -31,16 +31,20 @@ func.func @prompt(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 }
 
 // CHECK-LABEL: func.func @latent_decode_of_64_heads(
-// SM90:          mma = wgmma, swap_ab = false, rows = 64, keys = 64, stages = 2, acc_shares = 2, {{.*}} schedule = seesaw>
-// SM90:          schedule = prefetch>
-// SM90:          schedule = prefetch>
+// SM90:          mma = wgmma, swap_ab = false, rows = 64, keys = 64, stages = 2, acc_shares = 2, {{.*}} persistent = 0, {{.*}} schedule = seesaw>
+// SM90:          persistent = 192, {{.*}} schedule = prefetch>
+// SM90:          persistent = 0, {{.*}} schedule = prefetch>
+// SM90:          persistent = 0, {{.*}} schedule = prefetch>
 func.func @latent_decode_of_64_heads(%q: memref<?x64x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x64x512xbf16>, %w: memref<?xi8>) {
+  kvcache.attention %q, %k, %n, %s outs(%out) workspace %w {config = #kvcache.attention_config<persistent = 0>}
+      : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>, memref<?xi8>
+  // A persistent kernel has too few registers.
   kvcache.attention %q, %k, %n, %s outs(%out) workspace %w
       : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>, memref<?xi8>
-  kvcache.attention %q, %k, %n, %s outs(%out) workspace %w {config = #kvcache.attention_config<schedule = prefetch>}
+  kvcache.attention %q, %k, %n, %s outs(%out) workspace %w {config = #kvcache.attention_config<persistent = 0, schedule = prefetch>}
       : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>, memref<?xi8>
   // Rows of a window may begin in a tile.
-  kvcache.attention %q, %k, %n, %s outs(%out) workspace %w {window = 100}
+  kvcache.attention %q, %k, %n, %s outs(%out) workspace %w {config = #kvcache.attention_config<persistent = 0>, window = 100}
       : memref<?x64x576xbf16>, !latent, memref<?xi32>, f32, memref<?x64x512xbf16>, memref<?xi8>
   return
 }

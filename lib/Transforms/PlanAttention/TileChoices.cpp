@@ -258,13 +258,17 @@ StringRef findSeesawNeed(AttentionOp op, const AttentionShape &shape,
   return unmet == std::end(needs) ? StringRef() : unmet->second;
 }
 
-/// Chooses the schedule, and with it the tokens of a tile.
+/// Chooses the schedule, and with it the tokens of a tile. In the loop of a
+/// persistent kernel, ptxas has too few registers for seesaw, and waits for
+/// each product, so only a config that asks has it there.
 void chooseSchedule(AttentionOp op, const AttentionShape &shape,
                     AttentionConfig &plan, const Target &target) {
   if (findSeesawNeed(op, shape, plan).empty()) {
-    plan.schedule = shape.config.schedule == Schedule::Prefetch
-                        ? Schedule::Prefetch
-                        : Schedule::Seesaw;
+    bool isPersistent = choosePersistentBlocks(op, shape, plan, target) != 0;
+    Schedule wanted = shape.config.schedule.value_or(
+        isPersistent ? Schedule::Prefetch : Schedule::Seesaw);
+    plan.schedule =
+        wanted == Schedule::Prefetch ? Schedule::Prefetch : Schedule::Seesaw;
     return;
   }
   Schedule wanted = shape.config.schedule.value_or(

@@ -26,6 +26,7 @@ import kvcache
 
 SWAP = {"swap_operands": True}
 PREFETCH = kvcache.AttentionConfig(schedule="prefetch")
+SEESAW = kvcache.AttentionConfig(schedule="seesaw")
 # Sequences of no tokens, of several blocks of rows, of one row, and whose last tile is full.
 TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
 
@@ -240,7 +241,8 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
         # Warpgroups in turns: any number of tiles, work items that share pipes, soft caps, and as without turns.
         (CHIPS[1], "bf16", 64, 576, 512, {"lengths": (300, 0, 191), "page_size": 64}),
         (CHIPS[1], "f16", 64, 448, 384, {"lengths": (260, 64, 127), "soft_cap": 9.0, "sinks": True}),
-        (CHIPS[1], "bf16", 128, 448, 384, {"lengths": (490, 0, 319), "scheduled_blocks": 2, **SPLITS}),
+        (CHIPS[1], "bf16", 128, 448, 384, {"lengths": (490, 0, 319), "scheduled_blocks": 2, "config": SEESAW, **SPLITS}),
+        (CHIPS[1], "bf16", 64, 448, 384, {"lengths": (490, 0, 319), "scheduled_blocks": 0, **SPLITS}),
         (CHIPS[1], "bf16", 64, 448, 384, {"lengths": (300, 0, 191), "config": PREFETCH}),
     ],
 )
