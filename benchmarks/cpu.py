@@ -29,10 +29,10 @@ from typing import Any
 
 from command import HINT, Command
 from measure import Contender, HostClock, say, spread, take_turns, verify
+from memory_stream import make_stream
 from provenance import list_versions
 from record import Record
 from report import Table
-from streams import make_stream
 
 try:
     import kvcache

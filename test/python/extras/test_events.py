@@ -190,7 +190,10 @@ def test_thread_survives_errors(monkeypatch, caplog, name, failures, blocks, mes
         client.update(router)
         assert router.match(range(9)) == 8
         method, left = getattr(events.index.BlockIndex, name), iter(range(failures))
-        fail = lambda *given: method(*given) if next(left, None) is None else 1 / 0
+
+        def fail(*given):
+            return method(*given) if next(left, None) is None else 1 / 0
+
         with monkeypatch.context() as patch:
             patch.setattr(events.index.BlockIndex, name, fail)
             serve(manager, range(20, 29))

@@ -104,6 +104,13 @@ def test_python_modules_import_no_circles():
     list(graphlib.TopologicalSorter(graph).static_order())
 
 
+def test_programs_and_modules_of_tests_have_distinct_names():
+    """Tests import from all of these folders, by name alone."""
+    folders = "benchmarks", "examples", "test/python/support"
+    names = [path.name for folder in folders for path in (ROOT / folder).glob("*.py")]
+    assert names and not [name for name in names if names.count(name) > 1]
+
+
 # Each folder of the package, and the modules next to them, use only those before it. The only exception is the
 # manager, which draws itself.
 FOLDERS = ["", "ir", "cache", "devices", "compilation", "execution", "pages", "pictures"]
