@@ -116,6 +116,17 @@ Value FragmentBuilder::startProduct(FragmentType type, Value left, Value tile,
       /*k=*/IntegerAttr(), Major::K, major, isRowsFirst);
 }
 
+Value FragmentBuilder::startTiles(FragmentType type, Value left, Value row,
+                                  Value column, Value right, int64_t k,
+                                  Value acc, Major leftMajor,
+                                  Major rightMajor) const {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  return FragmentMmaOp::create(builder, loc, getInFlight(type), left, row,
+                               column, right, zero, zero, acc,
+                               /*thread=*/Value(), builder.getI64IntegerAttr(k),
+                               leftMajor, rightMajor);
+}
+
 Value FragmentBuilder::wait(Value product) const {
   return FragmentWaitOp::create(builder, loc, product, /*pending=*/0)
       .getResult(0);

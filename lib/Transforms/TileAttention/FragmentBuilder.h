@@ -80,6 +80,13 @@ public:
   /// added to an accumulator if there is one.
   Value startProduct(FragmentType type, Value left, Value tile, Value column,
                      Value acc, Major major, bool isRowsFirst = false) const;
+  /// Starts the product by wgmma of `k` columns of two tiles in shared memory,
+  /// of the left one from a row and a column on, added to an accumulator if
+  /// there is one.
+  Value startTiles(FragmentType type, Value left, Value row, Value column,
+                   Value right, int64_t k, Value acc = Value(),
+                   Major leftMajor = Major::K,
+                   Major rightMajor = Major::K) const;
   /// Waits for a product, and returns its fragment.
   Value wait(Value product) const;
 

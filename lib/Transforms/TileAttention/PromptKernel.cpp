@@ -206,12 +206,9 @@ private:
   }
 
   Value multiplyKeys(Value keyTile) const {
-    Value zero = frame.index(0);
-    return b.wait(FragmentMmaOp::create(
-        frame.builder, frame.loc, FragmentBuilder::getInFlight(types.score),
-        queries.getTile(), firstRow, zero, keyTile, zero, zero,
-        /*accumulator=*/Value(), /*thread=*/Value(),
-        frame.builder.getI64IntegerAttr(block.getSizes().keySize)));
+    return b.wait(b.startTiles(types.score, queries.getTile(), firstRow,
+                               /*column=*/frame.index(0), keyTile,
+                               block.getSizes().keySize));
   }
 
   Value addValues(Value probs, Value valueTile, Value acc) const {

@@ -87,11 +87,11 @@ Value SeesawLoop::joinSums(const SoftmaxState &state) const {
 SmallVector<Value> SeesawLoop::addOwn(Value tile, bool isFirst,
                                       ValueRange carried) const {
   Value group = exchange.getGroup(), one = frame.index(1);
-  SmallVector<Type> types(carried.getTypes());
+  SmallVector<Type> stateTypes(carried.getTypes());
   if (!isFirst)
     freeUnread(frame.sub(tile, one));
   SmallVector<Value> added = tiles.useHalf(
-      b, tile, group, types, [&](Value half) -> SmallVector<Value> {
+      b, tile, group, stateTypes, [&](Value half) -> SmallVector<Value> {
         Value started =
             startKeys(half, tiles.getFirstColumn(group), /*acc=*/Value());
         if (!isFirst)
@@ -101,8 +101,8 @@ SmallVector<Value> SeesawLoop::addOwn(Value tile, bool isFirst,
                 tiles.copyRope(tile);
                 tiles.copyHalf(tile, exchange.getOther());
               });
-        SmallVector<Type> withProbs(types);
-        withProbs.push_back(this->types.probs);
+        SmallVector<Type> withProbs(stateTypes);
+        withProbs.push_back(types.probs);
         SmallVector<Value> values =
             tiles.useRope(b, tile, withProbs, [&](Value rope) {
               SoftmaxState state(carried);
@@ -114,9 +114,8 @@ SmallVector<Value> SeesawLoop::addOwn(Value tile, bool isFirst,
             });
         Value probs = values.pop_back_val();
         SoftmaxState state(values);
-        Value product =
-            b.startProduct(this->types.acc, probs, half, frame.index(0),
-                           state.getAcc(), Major::MN);
+        Value product = b.startProduct(types.acc, probs, half, frame.index(0),
+                                       state.getAcc(), Major::MN);
         if (!isFirst)
           tiles.copyAll(frame.add(tile, one));
         state.getAcc() = b.wait(product);
@@ -128,12 +127,9 @@ SmallVector<Value> SeesawLoop::addOwn(Value tile, bool isFirst,
 }
 
 Value SeesawLoop::startKeys(Value part, Value firstColumn, Value acc) const {
-  Value zero = frame.index(0);
   int64_t columns = cast<TileType>(part.getType()).getColumns();
-  return FragmentMmaOp::create(
-      frame.builder, frame.loc, FragmentBuilder::getInFlight(types.score),
-      queryTile, zero, firstColumn, part, zero, zero, acc, /*thread=*/Value(),
-      frame.builder.getI64IntegerAttr(columns));
+  return b.startTiles(types.score, queryTile, /*row=*/frame.index(0),
+                      firstColumn, part, columns, acc);
 }
 
 Value SeesawLoop::finishScores(Value tile, Value rope, Value started) const {
@@ -188,20 +184,23 @@ void SeesawLoop::freeUnread(Value tile) const {
 }
 
 SmallVector<Value> SeesawLoop::addOther(Value tile, SoftmaxState &state,
-                                        TypeRange types,
+                                        TypeRange moreTypes,
                                         Meanwhile meanwhile) const {
   exchange.takeTurn();
   auto rows = cast<FragmentType>(state.rowMax.getType());
   Value rescale =
       softmax.raiseMax(exchange.load(GroupExchange::Max, rows), state);
   state.getAcc() = b.multiply(state.getAcc(), rescale);
+  Value zero = frame.index(0);
   SmallVector<Value> before = state.getValues();
   SmallVector<Type> all(ValueRange(before).getTypes());
-  llvm::append_range(all, types);
+  llvm::append_range(all, moreTypes);
   SmallVector<Value> values = tiles.useRope(b, tile, all, [&](Value probs) {
     return tiles.useHalf(b, tile, exchange.getGroup(), all, [&](Value half) {
       SoftmaxState next(before);
-      Value product = startValues(probs, half, next.getAcc());
+      Value product = b.startTiles(types.acc, probs, zero, zero, half,
+                                   types.probs.getColumns(), next.getAcc(),
+                                   Major::K, Major::MN);
       // ptxas would compute the probs before the product starts.
       ScheduleFenceOp::create(frame.builder, frame.loc, next.rowSum);
       SmallVector<Value> found = meanwhile(next);
@@ -213,13 +212,4 @@ SmallVector<Value> SeesawLoop::addOther(Value tile, SoftmaxState &state,
   });
   state = SoftmaxState(ArrayRef(values).take_front(before.size()));
   return SmallVector<Value>(ArrayRef(values).drop_front(before.size()));
-}
-
-Value SeesawLoop::startValues(Value probs, Value half, Value acc) const {
-  Value zero = frame.index(0);
-  return FragmentMmaOp::create(
-      frame.builder, frame.loc, FragmentBuilder::getInFlight(types.acc), probs,
-      zero, zero, half, zero, zero, acc, /*thread=*/Value(),
-      frame.builder.getI64IntegerAttr(types.probs.getColumns()), Major::K,
-      Major::MN);
 }

@@ -65,10 +65,8 @@ private:
   /// their products. Returns what `meanwhile` computes while these are in
   /// flight, of these types.
   using Meanwhile = function_ref<SmallVector<Value>(SoftmaxState &)>;
-  SmallVector<Value> addOther(Value tile, SoftmaxState &state, TypeRange types,
-                              Meanwhile meanwhile) const;
-  /// Starts products of probs in a tile and values.
-  Value startValues(Value probs, Value half, Value acc) const;
+  SmallVector<Value> addOther(Value tile, SoftmaxState &state,
+                              TypeRange moreTypes, Meanwhile meanwhile) const;
   /// Starts products of queries and columns of keys.
   Value startKeys(Value part, Value firstColumn, Value acc) const;
   /// Adds the other warpgroup's sum of the probs of each row.

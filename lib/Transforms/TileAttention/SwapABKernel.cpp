@@ -135,10 +135,7 @@ private:
   Value multiply(Value left, Value right, FragmentType type, Value acc,
                  Major major, int64_t k) const {
     Value zero = frame.index(0);
-    return FragmentMmaOp::create(
-        frame.builder, frame.loc, FragmentBuilder::getInFlight(type), left,
-        zero, zero, right, zero, zero, acc, /*thread=*/Value(),
-        frame.builder.getI64IntegerAttr(k), major, major);
+    return b.startTiles(type, left, zero, zero, right, k, acc, major, major);
   }
 
   Frame frame;

@@ -86,12 +86,9 @@ private:
 
   /// The products of queries and keys. The next tiles are copied meanwhile.
   Value multiplyKeys(Value keyTile, Value tile) {
-    Value zero = frame.index(0);
-    Value started = FragmentMmaOp::create(
-        frame.builder, frame.loc, FragmentBuilder::getInFlight(getScoreType()),
-        queries.getTile(), team.getFirstRow(), zero, keyTile, zero, zero,
-        /*accumulator=*/Value(), /*thread=*/Value(),
-        frame.builder.getI64IntegerAttr(block.getSizes().keySize));
+    Value started = b.startTiles(
+        getScoreType(), queries.getTile(), team.getFirstRow(),
+        /*column=*/frame.index(0), keyTile, block.getSizes().keySize);
     feed.copyMeanwhile(tile);
     return b.wait(started);
   }
