@@ -30,6 +30,7 @@ class EntryStep:
         kept: The slots of new states, by name; -1 for those that no later entry needs.
         closed: The slots of new entries, by name; -1 for tokens that close no group.
         lengths: The tokens of each sequence before the step, int32 [batch].
+        longest: The tokens of the longest sequence after the step.
         places: The places of the new tokens.
         entries: The rows of the entries that each token sees, int32 [total, n], for the
             attention of the layer whose entries have been compressed.
@@ -41,6 +42,7 @@ class EntryStep:
     kept: dict[str, Any]
     closed: dict[str, Any]
     lengths: Any
+    longest: int
     places: TokenPlaces
     entries: Any = None
     all_entries: Any = field(default=None, repr=False)
@@ -110,7 +112,8 @@ class Compression:
             states[name], kept[name] = ring.begin(step, rows, places, self._memory)
             closed[name] = self._find_closed(step, self._sections[name], places)
         lengths = step.lengths.view(torch.int32)
-        return EntryStep(pages, states, kept, closed, lengths, places)
+        longest = step.max_total_length
+        return EntryStep(pages, states, kept, closed, lengths, longest, places)
 
     def _make_inputs(self, step: StepInputs, section: Section) -> StepInputs:
         """The inputs of a section, whose lengths count tokens only for the window."""
@@ -230,7 +233,7 @@ class Compression:
             target=self._target,
             separate=True,
         )
-        columns = max(step.pages["window"].max_total_length // index.width, 1)
+        columns = max(step.longest // index.width, 1)
         scores = weights.new_empty(len(q), columns)
         rows = scores.new_empty(len(q), self.shape.chosen, dtype=torch.int32)
         choose(
@@ -248,7 +251,7 @@ class Compression:
     def _find_all(self, step: EntryStep) -> Any:
         """The rows of all closed entries that each token sees."""
         section, places = self._sections[HEAVY], step.places
-        entries = max(step.pages["window"].max_total_length // section.width, 1)
+        entries = max(step.longest // section.width, 1)
         numbers = torch.arange(entries, device=places.position.device)
         slots = section.find_slots(step.pages["window"], numbers, places.sequence)
         is_closed = numbers < (places.position + 1) // section.width

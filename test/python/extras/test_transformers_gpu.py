@@ -7,6 +7,8 @@ import transformers
 from fake_gpu import DEVICE, Event, fake_gpu, fake_streams, move
 from test_transformers import MODELS, SIZES, generate, make_cache, make_model, make_prompts
 
+from kvcache.ops import selection
+from kvcache.pages import inputs as step_inputs
 from kvcache.transformers import PagedCache, cache, padding
 
 NAMES = ["llama", "gemma2", "gpt_oss", "llama4", "gemma3n", "deepseek_v3"]
@@ -21,6 +23,16 @@ def test_tokens_of_emulated_kernels(name, chip):
     model = make_model(name)
     pages = make_cache(model, target=f"emulator:{chip}")
     assert generate(model, inputs, pages, max_new_tokens=6).tolist() == wanted.tolist()
+
+
+def test_entries_are_counted_without_reading_lengths(monkeypatch):
+    """The host does not read lengths in the memory of a GPU."""
+    given = make_prompts("deepseek_v4", 30, 30)
+    wanted = generate(make_model("deepseek_v4", "eager"), given, max_new_tokens=12)
+    for module, name in ((step_inputs, "read_integers"), (selection, "read_if_integers")):
+        monkeypatch.setattr(module, name, lambda array: array if isinstance(array, np.ndarray) else None)
+    model = make_model("deepseek_v4")
+    assert generate(model, given, make_cache(model), max_new_tokens=12).tolist() == wanted.tolist()
 
 
 # --- Tensors without memory ------------------------------------------------------------------------------------------
