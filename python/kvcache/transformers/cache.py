@@ -29,6 +29,7 @@ from .padding import (
     count_padding,
     find_tokens,
     pack,
+    pack_columns,
     unpack,
 )
 from .replacements import replace_forward
@@ -346,8 +347,8 @@ class PagedCache(Cache):
         if step.inputs is None:
             return q.new_empty(0, 1, 0, dtype=torch.int32)
         if weights is not None:
-            weights = pack(weights[:, None], step.tokens)[:, 0]
-        q, keys = (pack(each.transpose(1, 2), step.tokens) for each in (q, keys))
+            weights = pack_columns(weights, step.tokens)
+        q, keys = (pack_columns(each, step.tokens) for each in (q, keys))
         return self._index.choose(step.inputs, layer, q, keys, weights)
 
     def compress(
@@ -366,8 +367,8 @@ class PagedCache(Cache):
         batch, columns, _ = hidden.shape
         step = self._find_step(layer, batch, columns, get_last_mask())
         if step.entries is not None:
-            given = hidden, q_residual, positions[..., None]
-            packed = [pack(each[:, None], step.tokens)[:, 0] for each in given]
+            given = hidden, q_residual, positions
+            packed = [pack_columns(each, step.tokens) for each in given]
             self._compression.compress(step.entries, layer, module, *packed)
 
     def _find_step(self, layer: int, batch: int, columns: int, mask: Any) -> Step:

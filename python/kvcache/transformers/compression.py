@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from ..pages.inputs import StepInputs
 from ..pages.memory import Memory
 from .attention import Call
 from .entries import HEAVY, SPARSE, EntryShape, Section, StateRings, TokenPlaces
+from .indexing import find_function, name_dtype
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Compression:
         """The slot of the entry that each token closes, or -1, int32 [total]."""
         position, width = places.position, section.width
         slots = section.find_slots(step, position // width, places.sequence)
-        return torch.where((position + 1) % width == 0, slots, -1).flatten().int()
+        return torch.where((position + 1) % width == 0, slots, -1).int()
 
     # --- A layer ------------------------------------------------------------------
 
@@ -155,9 +155,8 @@ class Compression:
             module: The compressor of the layer.
             hidden: The hidden states of the new tokens, [total, size].
             q_residual: The latent queries, [total, rank].
-            positions: The positions of the tokens for ropes, [total, 1].
+            positions: The positions of the tokens for ropes, [total].
         """
-        positions = positions[:, 0]
         kind, number = self.shape.kinds[layer], self.shape.numbers[layer]
         self._add_entries(step, kind, number, module, hidden, positions)
         if kind == SPARSE:
@@ -182,7 +181,7 @@ class Compression:
     ) -> None:
         """Stores the states of new tokens, and the entries of the groups they close."""
         section, ring, target = self._sections[name], self._rings[name], self._target
-        places, states = step.places.position.flatten() % section.width, step.states[name]
+        places, states = step.places.position % section.width, step.states[name]
         gates = (module.gate_proj(hidden) + module.position_bias[places]).float()
         new = torch.cat([module.kv_proj(hidden).float(), gates], dim=-1)[:, None]
         pooled = new.new_zeros(len(new), 1, section.head_dim)
@@ -200,7 +199,7 @@ class Compression:
         entries = module.kv_norm(pooled[None, :, 0].to(hidden.dtype))
         first = positions - (section.width - 1)
         entries = _rotate(module, entries[:, None], first)[0, 0, :, None].contiguous()
-        dtype = _name_dtype(entries)
+        dtype = name_dtype(entries)
         store = ops.append(section.params, target, dtype, slots="i32", separate=True)
         store(step.pages[name], number, entries, slots=step.closed[name])
 
@@ -229,7 +228,7 @@ class Compression:
             width=index.width,
             weights=True,
             whole=True,
-            dtype=_name_dtype(q),
+            dtype=name_dtype(q),
             target=self._target,
             separate=True,
         )
@@ -250,12 +249,13 @@ class Compression:
 
     def _find_all(self, step: EntryStep) -> Any:
         """The rows of all closed entries that each token sees."""
-        section, places = self._sections[HEAVY], step.places
+        section = self._sections[HEAVY]
+        position, sequence = step.places.position[:, None], step.places.sequence[:, None]
         entries = max(step.longest // section.width, 1)
-        numbers = torch.arange(entries, device=places.position.device)
-        slots = section.find_slots(step.pages["window"], numbers, places.sequence)
-        is_closed = numbers < (places.position + 1) // section.width
-        return torch.where(is_closed, slots, -1)[:, 0].int().contiguous()
+        numbers = torch.arange(entries, device=position.device)
+        slots = section.find_slots(step.pages["window"], numbers, sequence)
+        is_closed = numbers < (position + 1) // section.width
+        return torch.where(is_closed, slots, -1).int().contiguous()
 
     def attend(
         self, step: EntryStep, layer: int, latent: Any, query: Any, call: Call
@@ -269,7 +269,7 @@ class Compression:
             query: The queries, [total, heads, head_dim].
             call: The other arguments.
         """
-        dtype, target = _name_dtype(query), self._target
+        dtype, target = name_dtype(query), self._target
         window, inputs = self._sections["window"].params, step.pages["window"]
         ops.append(window, target, dtype, separate=True)(inputs, layer, latent)
         heads, size = query.shape[1:]
@@ -314,13 +314,8 @@ def _make_lses(splits: int, query: Any) -> Any:
     return query.new_empty(splits, *query.shape[:2], dtype=torch.float32)
 
 
-def _name_dtype(rows: Any) -> str:
-    return str(rows.dtype).removeprefix("torch.")
-
-
 def _rotate(module: Any, rows: Any, positions: Any) -> Any:
     """Applies the rope of a compressor to rows [1, heads, total, dim]."""
     kind = module.rope_layer_type
     cos, sin = module.rotary_emb(rows, position_ids=positions[None], layer_type=kind)
-    rotate: Any = getattr(sys.modules[type(module).__module__], "apply_rotary_pos_emb")
-    return rotate(rows, cos, sin)
+    return find_function(module, "apply_rotary_pos_emb")(rows, cos, sin)

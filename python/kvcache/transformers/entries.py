@@ -158,7 +158,7 @@ class EntryShape:
 
 @dataclass(frozen=True)
 class TokenPlaces:
-    """The places of the new tokens of a step in their sequences, int64 [total, 1, 1].
+    """The places of the new tokens of a step in their sequences, int64 [total].
 
     All arrays are in the memory of the cache.
 
@@ -176,8 +176,7 @@ class TokenPlaces:
         assert inputs.row_offsets is not None
         counts = np.diff(inputs.row_offsets.astype(np.int64))
         sequence = np.repeat(np.arange(len(counts)), counts)
-        given = sequence, inputs.positions
-        return cls(*(memory.upload(each[:, None, None]) for each in given))
+        return cls(memory.upload(sequence), memory.upload(inputs.positions))
 
 
 class StateRings:
@@ -250,4 +249,4 @@ class StateRings:
             max_seq_length=step.max_seq_length,
             max_cache_length=int(shifted.max()),
         )
-        return inputs, slots.flatten().int()
+        return inputs, slots.int()

@@ -107,7 +107,7 @@ class IndexKeys:
         """
         number, block = self.shape.layers[layer], self.shape.block
         assert number is not None
-        group, dtype = inputs.groups[1], str(keys.dtype).removeprefix("torch.")
+        group, dtype = inputs.groups[1], name_dtype(keys)
         ops.append(self._keys, self._target, dtype)(group, number, keys)
         columns = inputs.max_total_length
         if block is None:
@@ -177,7 +177,7 @@ def choose_tokens(
     keys = norm(keys).to(hidden_states.dtype)[:, :, None]
     name = "apply_rotary_pos_emb" + ("_interleave" if kind == "glm_moe_dsa" else "")
     turned = slice(-rope, None) if kind == "hy_v4" else slice(rope)
-    rotate = _find_function(module, name)
+    rotate = find_function(module, name)
     parts = rotate(q[..., turned], keys[..., turned], *position_embeddings, unsqueeze_dim=2)
     for rows, part in zip((q, keys), parts, strict=True):
         rows[..., turned] = part
@@ -201,13 +201,18 @@ def choose_blocks(
     size = module.head_dim
     q = module.q_norm(module.q_proj(hidden_states).unflatten(-1, (-1, size)))
     keys = module.k_norm(module.k_proj(hidden_states).unflatten(-1, (1, size)))
-    rotate = _find_function(module, "apply_rotary_pos_emb")
+    rotate = find_function(module, "apply_rotary_pos_emb")
     ropes = (each[..., :size] for each in position_embeddings)
     q, keys = rotate(q.transpose(1, 2), keys.transpose(1, 2), *ropes)
     layer = module.layer_idx
     return past_key_values.choose(layer, q.transpose(1, 2), keys.transpose(1, 2), None)
 
 
-def _find_function(module: Any, name: str) -> Any:
+def name_dtype(rows: Any) -> str:
+    """The name of the dtype of a tensor, as operations have it."""
+    return str(rows.dtype).removeprefix("torch.")
+
+
+def find_function(module: Any, name: str) -> Any:
     """A function of the file of a module's class."""
     return getattr(sys.modules[type(module).__module__], name)

@@ -89,7 +89,15 @@ def pack(rows: Any, tokens: Any) -> Any:
         rows: The padded rows.
         tokens: The indices of ``find_tokens``, on the device of the rows, or None.
     """
-    packed = rows.transpose(1, 2).flatten(0, 1)
+    return pack_columns(rows.transpose(1, 2), tokens)
+
+
+def pack_columns(rows: Any, tokens: Any) -> Any:
+    """Packs [batch, tokens, ...] to [total, ...], without padding.
+
+    ``tokens`` is as for ``pack``.
+    """
+    packed = rows.flatten(0, 1)
     return packed.contiguous() if tokens is None else packed.index_select(0, tokens)
 
 
