@@ -113,6 +113,18 @@ Value FloatBuilder::spread(Value scales, Value like,
   return vector::ShuffleOp::create(builder, loc, scales, scales, groups);
 }
 
+Value FloatBuilder::join(ArrayRef<Value> vectors) const {
+  if (vectors.size() == 1)
+    return vectors.front();
+  size_t half = llvm::bit_ceil(vectors.size()) / 2;
+  Value first = join(vectors.take_front(half));
+  Value second = join(vectors.drop_front(half));
+  int64_t lanes = cast<VectorType>(first.getType()).getNumElements() +
+                  cast<VectorType>(second.getType()).getNumElements();
+  return vector::ShuffleOp::create(builder, loc, first, second,
+                                   llvm::to_vector(llvm::seq<int64_t>(lanes)));
+}
+
 Value FloatBuilder::sumOf(Value vector) const {
   return vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
                                      vector, arith::FastMathFlags::reassoc);

@@ -60,6 +60,11 @@ public:
   /// One of `scales` for every `granularity` lanes of a value like `like`.
   Value spread(Value scales, Value like, int64_t granularity) const;
 
+  /// Joins vectors of one element type by halves. An insertion of each into a
+  /// vector of all takes LLVM a time that grows with the fourth power of its
+  /// size.
+  Value join(ArrayRef<Value> vectors) const;
+
   /// The sum and the largest number of a vector.
   Value sumOf(Value vector) const;
   Value maxOf(Value vector) const;

@@ -21,26 +21,21 @@ using namespace mlir::kvcache;
 // Lanes
 //===----------------------------------------------------------------------===//
 
-bool PairConverter::canConvert(Value row, int64_t granularity) {
-  auto type = dyn_cast<VectorType>(row.getType());
-  if (!type || type.getRank() != 1 || !type.getElementType().isBF16() ||
-      isInGPUCode(row.getParentBlock()->getParentOp()))
+bool kvcache::hasChunks(Value value, int64_t perLaneOfValue,
+                        int64_t granularity, int64_t perLane) {
+  auto type = dyn_cast<VectorType>(value.getType());
+  if (!type || type.getRank() != 1 ||
+      isInGPUCode(value.getParentBlock()->getParentOp()))
     return false;
-  bool hasWholeGroups = granularity % 2 == 0 && kElements % granularity == 0;
-  return type.getDimSize(0) % kElements == 0 &&
-         (hasWholeGroups || granularity % kElements == 0);
+  int64_t chunk = perLane * kHostLanes;
+  bool hasWholeGroups = granularity % perLane == 0 && chunk % granularity == 0;
+  return type.getDimSize(0) * perLaneOfValue % chunk == 0 &&
+         (hasWholeGroups || granularity % chunk == 0);
 }
 
-/// Joins vectors of one type by halves, for the sake of LLVM's time.
-static Value join(const FloatBuilder &b, ArrayRef<Value> chunks) {
-  if (chunks.size() == 1)
-    return chunks.front();
-  size_t half = llvm::bit_ceil(chunks.size()) / 2;
-  Value first = join(b, chunks.take_front(half));
-  Value second = join(b, chunks.drop_front(half));
-  int64_t lanes = getNumLanes(first.getType()) + getNumLanes(second.getType());
-  return vector::ShuffleOp::create(b.builder, b.loc, first, second,
-                                   llvm::to_vector(llvm::seq<int64_t>(lanes)));
+bool PairConverter::canConvert(Value row, int64_t granularity) {
+  return getLaneType(row.getType()).isBF16() &&
+         hasChunks(row, /*perLaneOfValue=*/1, granularity, /*perLane=*/2);
 }
 
 Value kvcache::convertChunks(const FloatBuilder &b, int64_t elements,
@@ -49,7 +44,7 @@ Value kvcache::convertChunks(const FloatBuilder &b, int64_t elements,
   SmallVector<Value> chunks;
   for (int64_t first = 0; first < elements; first += chunk)
     chunks.push_back(convert(first));
-  return join(b, chunks);
+  return b.join(chunks);
 }
 
 Value kvcache::spreadGroups(const FloatBuilder &b, Value groups, int64_t first,
@@ -211,10 +206,14 @@ private:
 
 } // namespace
 
-Value kvcache::quantizePairs(const FloatBuilder &b, Value row, Value scales,
-                             int64_t granularity, Type type, bool areBounded) {
+SmallVector<Value> kvcache::quantizePairs(const FloatBuilder &b,
+                                          ArrayRef<Value> rows, Value scales,
+                                          int64_t granularity, Type type,
+                                          bool areBounded) {
   PairQuantizer quantizer(b, scales, granularity, type, areBounded);
-  return convertChunks(
-      b, getNumLanes(row.getType()), PairConverter::kElements,
-      [&](int64_t first) { return quantizer.convert(row, first); });
+  return llvm::map_to_vector(rows, [&](Value row) {
+    return convertChunks(
+        b, getNumLanes(row.getType()), PairConverter::kElements,
+        [&](int64_t first) { return quantizer.convert(row, first); });
+  });
 }

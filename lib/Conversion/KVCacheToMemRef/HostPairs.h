@@ -28,6 +28,12 @@ Value spreadGroups(const FloatBuilder &b, Value groups, int64_t first,
 Value convertChunks(const FloatBuilder &b, int64_t elements, int64_t chunk,
                     function_ref<Value(int64_t)> convert);
 
+/// Whether a vector on a CPU, whose lanes have some elements each, is whole
+/// chunks of whole groups, or of parts of one. A chunk has `perLane` elements
+/// in each of the lanes of a register.
+bool hasChunks(Value value, int64_t perLaneOfValue, int64_t granularity,
+               int64_t perLane);
+
 /// The lanes of vectors that one register of 512 bits holds.
 inline constexpr int64_t kHostLanes = 16;
 
@@ -77,11 +83,12 @@ private:
   const FloatBuilder &b;
 };
 
-/// Quantizes a row of bf16 to `type`, of 8 bits, on a CPU. The scales of its
-/// groups are f32. If they are bounded, no quotient rounds to more than the
-/// largest number.
-Value quantizePairs(const FloatBuilder &b, Value row, Value scales,
-                    int64_t granularity, Type type, bool areBounded);
+/// Quantizes rows of bf16 to `type`, of 8 bits, on a CPU. They share the scales
+/// of their groups, which are f32. If these are bounded, no quotient rounds to
+/// more than the largest number.
+SmallVector<Value> quantizePairs(const FloatBuilder &b, ArrayRef<Value> rows,
+                                 Value scales, int64_t granularity, Type type,
+                                 bool areBounded);
 
 } // namespace mlir::kvcache
 

@@ -9,7 +9,6 @@
 #include "HostQuads.h"
 #include "Quantization.h"
 #include "kvcache/Conversion/NarrowFloats.h"
-#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -23,13 +22,7 @@ using namespace mlir::kvcache;
 
 bool QuadConverter::canConvert(Value bytes, int64_t perByte,
                                int64_t granularity) {
-  auto type = dyn_cast<VectorType>(bytes.getType());
-  if (!type || type.getRank() != 1 ||
-      isInGPUCode(bytes.getParentBlock()->getParentOp()))
-    return false;
-  bool hasWholeGroups = granularity % 4 == 0 && kElements % granularity == 0;
-  return type.getDimSize(0) * perByte % kElements == 0 &&
-         (hasWholeGroups || granularity % kElements == 0);
+  return hasChunks(bytes, perByte, granularity, /*perLane=*/4);
 }
 
 /// Rounds f32 numbers to nearest even ones of bf16, which are the high halves.

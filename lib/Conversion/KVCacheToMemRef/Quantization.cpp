@@ -442,15 +442,14 @@ Quantized kvcache::quantize(OpBuilder &builder, Location loc, ValueRange rows,
                            cast<FloatType>(scaleType), divides);
   Value divisors = getDivisors(b, scales, options.tensorScale);
   Quantized result{{}, scales, {}};
-  bool hasPairs = canQuantizePairs(values.front(), options, quantizedType);
+  if (canQuantizePairs(values.front(), options, quantizedType)) {
+    // Scales of f32 are the largest magnitudes divided, except for a few bits.
+    result.rows =
+        quantizePairs(b, values, divisors, options.granularity, quantizedType,
+                      /*areBounded=*/scaleType.isF32());
+    return result;
+  }
   for (Value value : values) {
-    if (hasPairs) {
-      // Scales of f32 are the largest magnitudes divided, but for a few bits.
-      result.rows.push_back(quantizePairs(b, value, divisors,
-                                          options.granularity, quantizedType,
-                                          /*areBounded=*/scaleType.isF32()));
-      continue;
-    }
     Value quotients = getQuotients(b, value, divisors, options, divides);
     result.rows.push_back(
         isa<IntegerType>(quantizedType)

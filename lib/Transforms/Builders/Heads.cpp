@@ -47,17 +47,6 @@ Value kvcache::convertLanes(const Frame &frame, Value value, Type lane) {
   return arith::TruncFOp::create(builder, frame.loc, to, value);
 }
 
-Value kvcache::joinVectors(const Frame &frame, ArrayRef<Value> vectors) {
-  if (vectors.size() == 1)
-    return vectors.front();
-  size_t half = llvm::bit_ceil(vectors.size()) / 2;
-  Value first = joinVectors(frame, vectors.take_front(half));
-  Value second = joinVectors(frame, vectors.drop_front(half));
-  int64_t lanes = getNumLanes(first.getType()) + getNumLanes(second.getType());
-  return vector::ShuffleOp::create(frame.builder, frame.loc, first, second,
-                                   llvm::to_vector(llvm::seq<int64_t>(lanes)));
-}
-
 Place kvcache::getPlaceOfRow(const Frame &frame, Value cache, Value row) {
   Value pageSize = frame.getPageSize(cache);
   return {frame.index(0), frame.rem(row, pageSize), frame.div(row, pageSize)};

@@ -34,10 +34,6 @@ Value encodeRow(const Frame &frame, Value cache, Value batch, Value token,
 /// neither contains the other.
 Value convertLanes(const Frame &frame, Value value, Type lane);
 
-/// Joins vectors by halves. An insertion of each into a vector of all takes
-/// LLVM a time that grows with the fourth power of its size.
-Value joinVectors(const Frame &frame, ArrayRef<Value> vectors);
-
 /// The alignment in bytes of `count` elements of a head of dense memory, from a
 /// multiple of their number on.
 int64_t getDenseAlignment(const Frame &frame, MemRefType type, int64_t count);

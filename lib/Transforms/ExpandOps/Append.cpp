@@ -293,7 +293,7 @@ private:
     for (int64_t offset = 0; offset < split.unit; offset += split.piece)
       pieces.push_back(
           math.compute(offset ? frame.add(d, frame.index(offset)) : d));
-    return joinVectors(frame, pieces);
+    return FloatBuilder(frame.builder, frame.loc).join(pieces);
   }
 
   //===--------------------------------------------------------------------===//
@@ -469,8 +469,9 @@ private:
         return computeUnit(math, d, part.split);
       });
       store([&] {
-        storeElements(frame, joinVectors(frame, units), cache, place, heads, d,
-                      part.split, options);
+        Value joined = FloatBuilder(frame.builder, frame.loc).join(units);
+        storeElements(frame, joined, cache, place, heads, d, part.split,
+                      options);
       });
     });
   }
