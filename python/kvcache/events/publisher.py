@@ -14,9 +14,9 @@ from typing import Any, Self
 from ..cache.groups import LayerGroup
 from ..checks import check_flag, check_integer, check_size, check_string, check_text
 from ..pages.prefixes import Page
+from .feed import Feed
 from .hashes import BlockHasher, import_extra
 from .index import BlockIndex, Change
-from .feed import Feed
 from .log import EventLog, Sender
 from .replay import ReplayServer
 
@@ -87,8 +87,9 @@ class Publisher:
         try:
             socket = self._open(self._zmq.XPUB, "endpoint", endpoint, bind)
             self.endpoint = _get_endpoint(socket, endpoint, bind)
-            format_ = topic.encode(), int(rank), encode
-            self._log = EventLog(int(kept_batches), *format_, Feed(socket))
+            self._log = EventLog(
+                int(kept_batches), topic.encode(), int(rank), encode, Feed(socket)
+            )
             if replay is not None:
                 router = self._open(self._zmq.ROUTER, "replay", replay)
                 self.replay = _get_endpoint(router, replay)

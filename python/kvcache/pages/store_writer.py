@@ -87,15 +87,16 @@ class StoreWriter:
 
     def flush(self) -> None:
         """Waits until no page is left to write; offers refused ones once more."""
-        for copy, *_ in self._puts:
-            copy.wait()
-        self._poll_puts()
+        self._finish_puts()
         self._offer_refused()
         while self._pending or self._puts:
             self._begin_puts(WAVE)
-            for copy, *_ in self._puts:
-                copy.wait()
-            self._poll_puts()
+            self._finish_puts()
+
+    def _finish_puts(self) -> None:
+        for copy, *_ in self._puts:
+            copy.wait()
+        self._poll_puts()
 
     def _offer_refused(self) -> None:
         self._pending |= self._refused

@@ -1,10 +1,9 @@
 """Tests of the cost of a page manager's calls, in function calls, which are equal on any machine."""
 
-import sys
-
 import kvcache
 import numpy as np
 import pytest
+from function_calls import count_calls
 from kvcache import reach
 from kvcache.pages.prefixes import Prefix
 from kvcache.pages.tokens import count_common
@@ -33,22 +32,6 @@ def make(kinds, max_seq_len=4096):
     )
 
 
-def count(function, *arguments):
-    """Counts the function calls of a call, including those of C."""
-    calls = 0
-
-    def note(frame, event, argument):
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        function(*arguments)
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
 def decode(cache, names):
     cache.grow_batch(names, np.arange(len(names)))
     cache.inputs(names)
@@ -68,7 +51,7 @@ def test_a_claim_does_not_look_at_each_prompt_in_the_cache(kinds, common):
             cache.claim("r", [*system, 2 * i, 2, 3, 4, 5])
             cache.step(["r"])
             cache.release("r")
-        return count(cache.claim, "new", [*system, prompts | 1, 2, 3, 4, 5])
+        return count_calls(cache.claim, "new", [*system, prompts | 1, 2, 3, 4, 5])
 
     assert claim_among(1000) <= claim_among(10) + 10
 
@@ -81,7 +64,7 @@ def step(kinds, batch, context, max_seq_len=4096):
         cache.claim(name, 10_000 * i + np.arange(context))
     cache.step(names)
     decode(cache, names)
-    return count(decode, cache, names)
+    return count_calls(decode, cache, names)
 
 
 def test_a_step_does_not_look_at_all_tokens(kinds):

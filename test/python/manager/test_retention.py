@@ -2,11 +2,11 @@
 
 import gc
 import random
-import sys
 from collections import Counter
 
 import kvcache
 import pytest
+from function_calls import count_calls
 from group_histories import GroupHistory
 from group_model import KINDS, Groups
 from kvcache import Retain, reach
@@ -159,22 +159,6 @@ def test_retained_prefix_outlives_later_ones(clock):
     for i in range(4, 30):
         serve(manager, [i, i])
     assert count_cached(manager, [1, 2, 3]) == 1
-
-
-def count_calls(function):
-    """The number of calls of Python and C functions in a call."""
-    calls = 0
-
-    def count(frame, event, argument):
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 @pytest.mark.parametrize("retain", [(), [Retain(100, 50, 1000)]], ids=["without hints", "with hints"])
