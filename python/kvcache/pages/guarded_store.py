@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import reprlib
+import threading
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,53 +13,66 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_positive_real
 from .stores import Store
-
 
 _texts = reprlib.Repr()  # short, and raises nothing
 _texts.maxother = 200
+_LIMIT = 60.0  # seconds of a copy, if a store has no deadline
+
+
+def find_limit(store: Store) -> float:
+    """The seconds after which copies of a store have ended."""
+    with suppress(Exception):  # there is none, or it is no such number
+        deadline: Any = getattr(store, "deadline")
+        check_positive_real(deadline=deadline)
+        return float(deadline)
+    return _LIMIT
 
 
 class GuardedStore:
     """A store whose calls raise nothing, and answer for each key.
 
     Where the other store raises, or answers with anything but a bool for each key, all
-    answers are False. It warns of the first such error.
+    answers are False. So are those of a copy that lasts longer than ``limit``. It warns
+    of the first such error.
 
     Args:
         store: The other store.
+        limit: The seconds after which a copy is given up; ``find_limit`` by default.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, limit: float | None = None) -> None:
         self._store = store
+        self.limit = find_limit(store) if limit is None else limit
         self._has_warned = False
 
     def find(self, keys: Sequence[bytes]) -> list[bool]:
         """Returns whether the store has each key."""
-        return self.parse("find", self.call("find", lambda store: store.find(keys), self._store), len(keys))
+        return self.parse("find", self.call("find", lambda: self._store.find(keys)), len(keys))
 
     def begin_put(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> GuardedCopy:
         """Begins to store values."""
-        copy = self.call("begin_put", lambda store: store.begin_put(keys, buffers), self._store)
+        copy = self.call("begin_put", lambda: self._store.begin_put(keys, buffers))
         return GuardedCopy(self, copy, len(keys))
 
     def begin_get(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> GuardedCopy:
         """Begins to read values into buffers of their sizes."""
-        copy = self.call("begin_get", lambda store: store.begin_get(keys, buffers), self._store)
+        copy = self.call("begin_get", lambda: self._store.begin_get(keys, buffers))
         return GuardedCopy(self, copy, len(keys))
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Removes values, if they are there."""
-        self.call("remove", lambda store: store.remove(keys), self._store)
+        self.call("remove", lambda: self._store.remove(keys))
 
     def close(self) -> None:
         """Closes the store."""
-        self.call("close", lambda store: store.close(), self._store)
+        self.call("close", self._store.close)
 
-    def call(self, name: str, function: Callable[..., Any], *arguments: object) -> Any:
-        """Calls a function of the store; returns None if it raises."""
+    def call(self, name: str, function: Callable[[], Any]) -> Any:
+        """Makes a call of the store; returns None if it raises."""
         try:
-            return function(*arguments)
+            return function()
         except Exception as error:
             self.warn(f"{name!r} of the store raised {_texts.repr(error)}")
             return None
@@ -91,28 +106,44 @@ class GuardedCopy:
     def __init__(self, store: GuardedStore, copy: Any, count: int) -> None:
         self._store = store
         self._copy = copy  # None where the store raised, so that it has no 'poll'
+        self._end = time.monotonic() + store.limit
         self._is_over = False
         self.done = [False] * count
         self.is_abandoned = False
 
     def poll(self) -> bool:
-        """Returns whether the copy has ended; never waits."""
+        """Returns whether the copy has ended or is given up; never waits."""
         if not self._is_over:
-            self._is_over = self._store.call("poll", lambda copy: bool(copy.poll()), self._copy)
+            self._is_over = self._store.call("poll", lambda: bool(self._copy.poll()))
             if self._is_over is None:
                 self._abandon()
             elif self._is_over:
-                done = self._store.call("done", lambda copy: copy.done, self._copy)
+                done = self._store.call("done", lambda: self._copy.done)
                 self.done = self._store.parse("done", done, len(self.done))
+            elif time.monotonic() >= self._end:
+                self._store.warn(f"a copy of the store did not end in {self._store.limit:g} seconds")
+                self._abandon()
         return self._is_over
 
     def wait(self) -> None:
         """Waits until ``poll`` returns True, at most as long as the other store does."""
+        if self.poll():
+            return
+        # The other store's 'wait' may hang.
+        waiter = threading.Thread(target=self._wait, name="kvcache-store-wait", daemon=True)
+        try:
+            waiter.start()
+        except RuntimeError:  # there are too many threads, or the process exits
+            self._wait()
+        else:
+            left = max(self._end - time.monotonic(), 0)
+            waiter.join(min(left, threading.TIMEOUT_MAX))
         if not self.poll():
-            self._store.call("wait", lambda copy: copy.wait(), self._copy)
-            if not self.poll():
-                self._store.warn("'wait' of the store returned before the end of its copy")
-                self._abandon()
+            self._store.warn("'wait' of the store returned before the end of its copy")
+            self._abandon()
+
+    def _wait(self) -> None:
+        self._store.call("wait", lambda: self._copy.wait())
 
     def _abandon(self) -> None:
         self._is_over = self.is_abandoned = True

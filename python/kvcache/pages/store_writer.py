@@ -15,11 +15,15 @@ from .records import Records, SpareRecords
 
 _STEP_BYTES = 8 << 20  # that a step copies to records, in some milliseconds
 _AGAIN_SECONDS = 60.0  # after which pages that the store refused are offered again
+_MOST_SECONDS = 3600.0  # of a rest
 _FEW = 1024  # waiting pages, of which dropped ones are not looked for
 
 
 class StoreWriter:
     """Writes cached pages of a manager to a store; only ``flush`` waits for it.
+
+    A store gets copies of pages. It may use those of a put that was given up for ever.
+    So no other put begins after one for a time, which grows until a put ends.
 
     Args:
         store: The store.
@@ -38,31 +42,38 @@ class StoreWriter:
         self._most_pending = _FEW
         self._refused: dict[Page, None] = {}
         self._again = 0.0  # when these are offered
+        self._rest = _AGAIN_SECONDS  # after a put that was given up
+        self._resume = 0.0  # when puts begin again
         self._puts: list[tuple[GuardedCopy, list[Page], list[np.ndarray]]] = []
         self.written = 0
 
     def save(self, changed: Iterable[Page]) -> None:
         """Begins to write cached pages that are not in the store."""
-        self._poll_puts()
         for page in changed:
             if page.prefix and not page.is_stored:
                 self._pending[page] = None
+        self._poll_puts()
         if self._refused and time.monotonic() >= self._again:
             self._offer_refused()
         if len(self._pending) > self._most_pending:
             self._pending = {page: None for page in self._pending if page.prefix}
             self._most_pending = 2 * len(self._pending) + _FEW
-        self._begin_puts(max(_STEP_BYTES // self._records.size, 1))
+        if not self._is_resting():
+            self._begin_puts(max(_STEP_BYTES // self._records.size, 1))
 
     def _begin_puts(self, most: int) -> None:
-        """Begins to write at most some of the pages that wait."""
+        """Begins to write at most some of the pages that wait.
+
+        They wait until the put has begun, so that an interrupt loses none.
+        """
         room = min(WAVE - sum(len(records) for _, _, records in self._puts), most)
-        keys: list[bytes] = []
-        pages: list[Page] = []
-        records: list[np.ndarray] = []
-        while self._pending and len(keys) < room:
-            page = next(iter(self._pending))
-            del self._pending[page]
+        passed: list[Page] = []
+        unread: list[Page] = []
+        chosen: list[tuple[bytes, Page, np.ndarray]] = []
+        for page in self._pending:
+            if len(chosen) >= room:
+                break
+            passed.append(page)
             if not page.prefix or page.is_stored:
                 continue
             record = self._spare.take()
@@ -71,27 +82,32 @@ class StoreWriter:
                 self._records.fill(record, stored, page.address)
             except Exception:  # of the memory or the disk: the page is only not stored
                 self._spare.give_back([record])
-                self._note_refused([page])
-                continue
-            page.is_stored = True  # until the store refuses it
-            keys.append(stored.key)
-            pages.append(page)
-            records.append(record)
-        if keys:
-            try:
-                copy = self._store.begin_put(keys, [record.data for record in records])
-            except BaseException:  # an interrupt; the store may still use the records
-                self._note_refused(pages)
-                raise
+                unread.append(page)
+            else:
+                chosen.append((stored.key, page, record))
+        if chosen:
+            keys = [key for key, _, _ in chosen]
+            pages = [page for _, page, _ in chosen]
+            records = [record for _, _, record in chosen]
+            copy = self._store.begin_put(keys, [record.data for record in records])
             self._puts.append((copy, pages, records))
+            for page in pages:
+                page.is_stored = True  # until the store refuses it
+        self._note_refused(unread)
+        for page in passed:
+            del self._pending[page]
 
     def flush(self) -> None:
         """Waits until no page is left to write; offers refused ones once more."""
         self._finish_puts()
         self._offer_refused()
+        self._resume = 0.0
         while self._pending or self._puts:
             self._begin_puts(WAVE)
             self._finish_puts()
+            if self._is_resting():
+                self._note_refused(self._pending)
+                self._pending = {}
 
     def _finish_puts(self) -> None:
         for copy, *_ in self._puts:
@@ -105,12 +121,25 @@ class StoreWriter:
     def _poll_puts(self) -> None:
         for put in self._puts[:]:
             copy, pages, records = put
-            if copy.poll():
-                self._puts.remove(put)
-                self.written += sum(copy.done)
-                self._note_refused(page for page, is_done in zip(pages, copy.done) if not is_done)
-                if not copy.is_abandoned:
-                    self._spare.give_back(records)
+            if not copy.poll():
+                continue
+            self._note_refused([page for page, is_done in zip(pages, copy.done) if not is_done])
+            self._puts.remove(put)
+            self.written += sum(copy.done)
+            if copy.is_abandoned:
+                self._begin_rest()
+            else:
+                self._rest = _AGAIN_SECONDS
+                self._spare.give_back(records)
+
+    def _is_resting(self) -> bool:
+        return time.monotonic() < self._resume
+
+    def _begin_rest(self) -> None:
+        """Begins no put for a time, which doubles."""
+        if not self._is_resting():
+            self._resume = time.monotonic() + self._rest
+            self._rest = min(2 * self._rest, _MOST_SECONDS)
 
     def _note_refused(self, pages: Iterable[Page]) -> None:
         """Notes pages that the store has refused, to offer those still cached later."""

@@ -35,6 +35,9 @@ class Store(Protocol):
 
     Equal keys have equal values. No method raises: a value that is missing, short,
     corrupt or late is False. One thread calls at a time, and it may be any.
+
+    A store may have an attribute ``deadline``: the seconds after which its copies have
+    ended. A manager gives up a copy that lasts longer, or a minute without ``deadline``.
     """
 
     def find(self, keys: Sequence[bytes]) -> list[bool]:
@@ -43,7 +46,8 @@ class Store(Protocol):
     def begin_put(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> StoreCopy:
         """Begins to store values. A store without room refuses them.
 
-        Buffers may not change until the copy has ended.
+        Buffers may not change until the copy has ended. A store keeps those that it
+        still uses: the caller may have given up the copy.
         """
 
     def begin_get(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> StoreCopy:

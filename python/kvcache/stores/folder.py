@@ -38,6 +38,9 @@ class Folder:
             power failure may lose values, but never makes a wrong one.
         threads: The number of threads that copy.
 
+    Attributes:
+        deadline: As given.
+
     Raises:
         OSError: The folder can't be made or written.
         TimeoutError: Another process locks the folder until the deadline.
@@ -63,7 +66,7 @@ class Folder:
         self._root = os.path.abspath(os.fsdecode(path))
         self._usage = Usage(Path(self._root), int(max_bytes), float(deadline))
         self._name = secrets.token_hex(8)  # of temporary files of this process
-        self._deadline = float(deadline)
+        self.deadline = float(deadline)
         self._fsync = bool(fsync)
         self._workers = Workers(int(threads))
 
@@ -77,21 +80,21 @@ class Folder:
             found.extend([_is_file(self._locate(key)) for key in keys])
             return True
 
-        batch = self._workers.begin([look_up], self._deadline)
+        batch = self._workers.begin([look_up], self.deadline)
         batch.wait()
         return found if batch.done[0] else [False] * len(keys)
 
     def begin_put(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
         """Begins to write values. Those that are there already count as written."""
-        return self._workers.begin_copies(self._put, keys, buffers, self._deadline)
+        return self._workers.begin_copies(self._put, keys, buffers, self.deadline)
 
     def begin_get(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
         """Begins to read values into buffers of their sizes."""
-        return self._workers.begin_copies(self._get, keys, buffers, self._deadline)
+        return self._workers.begin_copies(self._get, keys, buffers, self.deadline)
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Removes values, if they are there."""
-        self._workers.remove(self._drop, keys, self._deadline)
+        self._workers.remove(self._drop, keys, self.deadline)
 
     def close(self) -> None:
         """Ends all copies, at the latest at their deadline."""

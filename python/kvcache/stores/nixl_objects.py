@@ -37,6 +37,9 @@ class NIXLObjects:
             chain of credentials of AWS's library applies.
         threads: The number of objects that are copied at a time.
 
+    Attributes:
+        deadline: As given.
+
     Raises:
         OSError: The bucket can't be reached, or NIXL's backend does not work here.
         ModuleNotFoundError: ``pip install kvcache[nixl,stores]`` is missing.
@@ -59,7 +62,7 @@ class NIXLObjects:
         check_string(**{f"options[{name!r}]": text for name, text in options.items()})
         self._hash: Callable[[np.ndarray], bytes] = import_xxhash().xxh3_128_digest
         self._prefix = prefix
-        self._deadline = float(deadline)
+        self.deadline = float(deadline)
         self._wrong: dict[bytes, None] = {}  # keys whose objects are written again
         self._threads = int(threads)
         self._agents = queue.SimpleQueue[ObjectAgent]()
@@ -85,20 +88,20 @@ class NIXLObjects:
 
         size = max(-(-len(keys) // self._threads), 1)
         parts = [range(i, min(i + size, len(keys))) for i in range(0, len(keys), size)]
-        self._workers.begin([partial(look_up, part) for part in parts], self._deadline).wait()
+        self._workers.begin([partial(look_up, part) for part in parts], self.deadline).wait()
         return [*found]  # a late answer does not change it
 
     def begin_put(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
         """Begins to write values, also those that are there: to ask costs more."""
-        return self._workers.begin_copies(self._put, keys, buffers, self._deadline)
+        return self._workers.begin_copies(self._put, keys, buffers, self.deadline)
 
     def begin_get(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
         """Begins to read values into buffers of their sizes."""
-        return self._workers.begin_copies(self._get, keys, buffers, self._deadline)
+        return self._workers.begin_copies(self._get, keys, buffers, self.deadline)
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Removes values, if they are there."""
-        self._workers.remove(self._drop, keys, self._deadline)
+        self._workers.remove(self._drop, keys, self.deadline)
 
     def close(self) -> None:
         """Ends all copies, at the latest at their deadline."""
@@ -125,7 +128,7 @@ class NIXLObjects:
                 raise
             return True
 
-        batch = self._workers.begin([look_up], self._deadline)
+        batch = self._workers.begin([look_up], self.deadline)
         batch.wait()
         if not batch.done[0]:
             self.close()

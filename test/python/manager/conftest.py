@@ -1,7 +1,10 @@
 """Fixtures of tests of the manager."""
 
+from types import SimpleNamespace
+
 import pytest
 from kvcache import transfer
+from kvcache.pages import guarded_store, store_writer
 from transfers import add, local, make_cache
 
 
@@ -14,3 +17,12 @@ def pair_of_caches():
     transport = local()
     yield there, transfer.offer(here, lease, transport), transport
     lease.end()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A list with the time of writers and copies, in seconds."""
+    clock = [1000.0]
+    for module in (store_writer, guarded_store):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    return clock

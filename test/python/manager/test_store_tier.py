@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from failing_memory import FailingMemory
 from faulty_store import FaultyStore
-from kvcache.pages import store_writer
 from kvcache.pages.records import Records
 from kvcache.pages.stores import Store, StoreCopy
 from manager_model import Configuration
@@ -208,9 +207,7 @@ def test_full_store_refuses_pages():
     assert Machine(FaultyStore(values, 0)).serve(range(13)) == 6
 
 
-def test_refused_pages_are_offered_again_later(monkeypatch):
-    clock = [1000.0]
-    monkeypatch.setattr(store_writer, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+def test_refused_pages_are_offered_again_later(clock):
     values = {}
     store = FaultyStore(values, 0, most=3)
     machine = Machine(store)
@@ -249,9 +246,7 @@ def test_flush_offers_refused_pages_once_more(monkeypatch, error):
     assert len(values) == machine.manager.stats.pages_to_store == 6
 
 
-def test_pages_that_could_not_be_read_are_offered_again_later(monkeypatch):
-    clock = [1000.0]
-    monkeypatch.setattr(store_writer, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+def test_pages_that_could_not_be_read_are_offered_again_later(monkeypatch, clock):
     machine = Machine(FaultyStore({}, 0))
     machine.manager.claim("kept", range(9))
     with monkeypatch.context() as patch:
