@@ -6,9 +6,11 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import math
 import time
 from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +30,9 @@ from vllm.v1.kv_offload.tiering.backpressure import BackpressureDetector
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 
 from ..checks import check_instance, check_string
-from ..pages.guarded_store import GuardedCopy, GuardedStore
+from ..pages.guarded_store import GuardedCopy, GuardedStore, find_limit
 from ..pages.stores import Store
+from .store_thread import StoreThread
 
 _VERSION = "kvcache vllm chunk 1"
 
@@ -39,7 +42,9 @@ class StoreTier(SecondaryTierManager):
 
     vLLM makes one from its options, if ``module_path`` is ``"kvcache.vllm"``. One thread
     makes all calls of the store, so that the scheduler never waits. A chunk that the
-    store loses or refuses is a miss, and is computed again.
+    store loses or refuses is a miss, and is computed again. So is one that it does not
+    find until its deadline. A copy is never given up, because vLLM would use its chunks
+    for other tokens.
 
     Args:
         offloading_spec: vLLM's options of offloading.
@@ -76,10 +81,14 @@ class StoreTier(SecondaryTierManager):
                 f"expects chunks in host memory as bytes [chunks, size], got {self._chunks.ndim} dimensions"
             )
         self._root = make_root(offloading_spec, name, self._chunks.shape[1])
-        self._store = GuardedStore(make_store(store, options))
-        self._thread = ThreadPoolExecutor(1, "kvcache-store-tier")
+        made = make_store(store, options)
+        self._limit = find_limit(made)
+        self._store = GuardedStore(made, math.inf)
+        self._thread = StoreThread()
         self._lookups = Lookups(tier_type, self._find)
         self._jobs: list[Job] = []
+        self._closed: Future[None] | None = None
+        self._end = math.inf  # of 'shutdown'
 
     def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
         """Returns whether the store has a chunk; the answer comes a step later."""
@@ -103,7 +112,7 @@ class StoreTier(SecondaryTierManager):
         return [self._finish(job) for job in ended]
 
     def drain_jobs(self) -> None:
-        """Waits for all jobs, at most until the store's deadline for each."""
+        """Waits for all jobs, as long as the store does."""
         for job in self._jobs:
             job.wait()
 
@@ -120,12 +129,22 @@ class StoreTier(SecondaryTierManager):
         self._lookups.flush()
 
     def shutdown(self) -> None:
-        """Ends all jobs, and closes the store."""
+        """Ends all jobs, and closes the store; waits at most until its deadline.
+
+        Raises ``TimeoutError`` while the store still copies, so that vLLM keeps the
+        memory. Another call asks again.
+        """
+        if self._closed is None:
+            self._end = time.monotonic() + self._limit
+            self._closed = self._thread.submit(self._close)
+            self._thread.end()
         self._lookups.shutdown()
-        self.drain_jobs()
-        self._thread.submit(self._store.close).result()
-        self._thread.shutdown()
-        self._jobs.clear()
+        wait_for([self._closed], max(self._end - time.monotonic(), 0))
+        if not self._closed.done():
+            self._store.warn(f"the store was not closed in {self._limit:g} seconds")
+        self._jobs = [job for job in self._jobs if not job.cancel()]
+        if self._jobs:
+            raise TimeoutError(f"the store still copies the chunks of jobs {[job.number for job in self._jobs]}")
         self._chunks = np.empty((0, 0), np.uint8)  # vLLM closes the memory now
 
     # --- Calls of the store -------------------------------------------------------
@@ -134,7 +153,19 @@ class StoreTier(SecondaryTierManager):
         return [hashlib.sha256(self._root + key).digest() for key in keys]
 
     def _find(self, keys: list[OffloadKey]) -> list[bool]:
-        return self._thread.submit(self._store.find, self._make_keys(keys)).result()
+        if self._closed is not None:
+            return [False] * len(keys)
+        answers = self._thread.submit(self._store.find, self._make_keys(keys))
+        try:
+            return answers.result(self._limit)
+        except TimeoutError:
+            answers.cancel()
+            self._store.warn(f"'find' of the store did not end in {self._limit:g} seconds")
+            return [False] * len(keys)
+
+    def _close(self) -> None:
+        self.drain_jobs()
+        self._store.close()
 
     def _submit(self, job: TransferJob, begin: Callable[..., GuardedCopy]) -> None:
         keys = list(job.keys)
@@ -177,7 +208,12 @@ class Job(NamedTuple):
 
     def wait(self) -> None:
         """Waits until ``poll`` returns True."""
-        self.copy.result().wait()
+        if not self.copy.cancelled():
+            self.copy.result().wait()
+
+    def cancel(self) -> bool:
+        """Cancels a copy that has not begun. Returns whether no copy is left."""
+        return self.copy.cancel() or self.poll()
 
 
 class Lookups(AsyncLookupManager):

@@ -217,10 +217,11 @@ def test_loaded_chunks_are_those_of_their_keys(seed):
 class Stalling(FaultyStore):
     """A store whose calls wait until the test lets them go on."""
 
-    def __init__(self):
+    def __init__(self, deadline=60):
         super().__init__({}, 0)
         self.goes_on = threading.Event()
         self.threads = set()
+        self.deadline, self.is_closed = deadline, False
 
     def find(self, keys):
         self.threads.add(threading.current_thread())
@@ -231,6 +232,9 @@ class Stalling(FaultyStore):
         self.threads.add(threading.current_thread())
         self.goes_on.wait()
         return super().begin_put(keys, buffers)
+
+    def close(self):
+        self.is_closed = True
 
 
 def test_scheduler_waits_for_no_call():
@@ -248,6 +252,43 @@ def test_scheduler_waits_for_no_call():
     assert machine.look_up(key) in (HIT, MISS)
     assert len(store.threads) == 1
     machine.tier.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore:.*of the store:RuntimeWarning")
+def test_shutdown_ends_where_find_hangs():
+    """Chunks that are not found until the deadline are missing; jobs that wait are cancelled."""
+    store = Stalling(deadline=0.3)
+    machine, keys = Machine(store), [make_key(i) for i in range(3)]
+    assert machine.look_up(keys[0]) is MISS
+    machine.begin([keys[1]], [0], False)
+    machine.tier.lookup(keys[2], machine.request)
+    machine.tier.on_schedule_end(None)
+    for _ in range(3):
+        start = time.monotonic()
+        machine.tier.shutdown()
+        assert time.monotonic() - start < 10
+    (thread,) = store.threads
+    assert thread.is_alive() and thread.daemon
+    store.goes_on.set()
+    thread.join(10)
+    assert not thread.is_alive() and store.is_closed and not store.values
+
+
+@pytest.mark.filterwarnings("ignore:the store was not closed:RuntimeWarning")
+def test_shutdown_raises_while_the_store_copies():
+    store = Stalling(deadline=0.1)
+    machine, key = Machine(store), make_key(0)
+    machine.memory[0] = make_bytes(key)
+    machine.begin([key], [0], False)
+    for _ in range(2):
+        with pytest.raises(TimeoutError, match=r"still copies the chunks of jobs \[1\]"):
+            machine.tier.shutdown()
+    store.goes_on.set()
+    (thread,) = store.threads
+    thread.join(10)
+    machine.tier.shutdown()
+    (value,) = store.values.values()
+    assert value == make_bytes(key).tobytes() and store.is_closed
 
 
 @pytest.mark.filterwarnings("ignore:.*of the store:RuntimeWarning")
