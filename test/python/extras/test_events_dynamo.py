@@ -15,7 +15,7 @@ import kvcache
 import pytest
 from kvcache import events, reach
 from places import ROOT
-from test_events import SIZE, make_manager, publish, serve
+from published_events import SIZE, make_manager, publish, serve
 
 
 class Indexer:

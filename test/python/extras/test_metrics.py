@@ -19,7 +19,7 @@ from kvcache.stores import Folder
 from places import ROOT
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
-from test_events import publish
+from published_events import publish
 
 SIZE = 4
 PLACES = {"GPU": "device", "CPU": "host", "STORAGE": "disk"}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import transformers
-from test_transformers import generate, make_model
+from random_models import generate, make_model
 from transformers.integrations.eager_paged import eager_paged_attention_forward
 
 from kvcache.transformers import continuous, install

@@ -5,7 +5,7 @@ import pytest
 import torch
 import transformers
 from fake_gpu import DEVICE, Event, fake_gpu, fake_streams, move
-from test_transformers import MODELS, SIZES, generate, make_cache, make_model, make_prompts
+from random_models import MODELS, SIZES, generate, make_cache, make_model, make_prompts
 
 from kvcache.ops import selection
 from kvcache.pages import inputs as step_inputs

@@ -6,7 +6,7 @@ import re
 import pytest
 import transformers
 from places import ROOT
-from test_transformers import MODELS, SIZES, check, make_model, prompts
+from random_models import MODELS, SIZES, check, make_model, prompts
 
 from kvcache.transformers.layers import count_pages
 
