@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
-from ..checks import (
-    check_flag,
-    check_gibibytes,
-    check_integer,
-    check_positive,
-)
+from ..checks import check_flag, check_gibibytes, check_integer, check_positive
 from ..dtypes import DTypeLike
 from .layouts import DIMS, Layout
 from .params_rules import (
     check_derived,
+    check_layer_ids,
     check_layouts,
     check_parallelism,
     check_reach,
@@ -291,18 +287,7 @@ class KVCacheParams:
                 _set(self, **{name: convert(value)})
 
     def _normalize_layers(self, layers: tuple[int, ...]) -> None:
-        check_integer(**{f"layer_ids[{i}]": layer for i, layer in enumerate(layers)})
-        if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
-            raise ValueError(
-                f"expects 'layer_ids' to be different layers, got {list(layers)}"
-            )
-        if self.total_num_layers not in (None, len(layers)):
-            raise ValueError(
-                f"expects 'total_num_layers' to be {len(layers)}, as 'layer_ids' has, "
-                f"got {self.total_num_layers}"
-            )
-        if self.pipeline_parallel_degree > 1:
-            raise ValueError("'layer_ids' are only possible without pipeline stages")
+        check_layer_ids(self, layers)
         _set(self, layer_ids=tuple(map(int, layers)), total_num_layers=len(layers))
 
     # --- Derived sizes ------------------------------------------------------------

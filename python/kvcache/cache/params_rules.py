@@ -25,6 +25,22 @@ def check_reach(params: KVCacheParams) -> None:
         raise ValueError(_limit_to_pages(params, "reach"))
 
 
+def check_layer_ids(params: KVCacheParams, layers: tuple[int, ...]) -> None:
+    """Raises an error unless ``layers`` are different layers of a cache without stages."""
+    check_integer(**{f"layer_ids[{i}]": layer for i, layer in enumerate(layers)})
+    if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
+        raise ValueError(
+            f"expects 'layer_ids' to be different layers, got {list(layers)}"
+        )
+    if params.total_num_layers not in (None, len(layers)):
+        raise ValueError(
+            f"expects 'total_num_layers' to be {len(layers)}, as 'layer_ids' has, "
+            f"got {params.total_num_layers}"
+        )
+    if params.pipeline_parallel_degree > 1:
+        raise ValueError("'layer_ids' are only possible without pipeline stages")
+
+
 def check_strategy(params: KVCacheParams, *, is_given: bool) -> None:
     """Raises ``ValueError`` for options that the strategy does not have.
 
