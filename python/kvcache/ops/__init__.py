@@ -45,13 +45,13 @@ from .arguments import (
     dense_dtype,
 )
 from .attention_config import AttentionConfig, make_config
+from .attention_operation import Attention
 from .attention_options import make_spec
 from .cache_forms import FUNCTION_NAMES, CacheForm
-from .attention_operation import Attention
-from .operations import CopyPages, Gather, MergeStates, Operation
 from .index_scoring import index_scores
 from .index_selection import index_rows
 from .making import make, remember
+from .operations import CopyPages, Gather, MergeStates, Operation
 from .pooling import pool
 from .regions import Function, ScoreRegions
 from .selection import top_rows
@@ -487,9 +487,7 @@ def attention(
     return make(Attention, (cache, spec), name, target, bounds_checks, threads)
 
 
-def _check_cache(
-    cache: CacheForm, dtype: DTypeLike | None, static_scales: bool
-) -> str:
+def _check_cache(cache: CacheForm, dtype: DTypeLike | None, static_scales: bool) -> str:
     """Checks the cache of an operation; returns the MLIR type of its rows."""
     name = dense_dtype(cache.params, dtype)
     check_static(cache.params, static_scales)
