@@ -2,9 +2,10 @@
 """Compares the kernels of kvcache.attention with a baseline: no row of the tables may get worse on any chip.
 
 Equal PTX is the same kernel. Other PTX is assembled: it may have no more instructions, registers, spilled bytes or
-kernels than the baseline, no smaller MMAs, and no less overlap. The overlap is the number of exponentials that a warp
-computes while an MMA of its warpgroup is in flight: those between WARPGROUP.DEPBAR gsb0,1, or the last HGMMA of an MMA
-(gsb0), and the next DEPBAR or HGMMA. Nothing runs on a GPU.
+kernels than the baseline, no smaller MMAs, and no less overlap. It may have no advisory of ptxas: these say that MMAs
+wait more than the PTX asks. The overlap is the number of exponentials that a warp computes while an MMA of its
+warpgroup is in flight: those between WARPGROUP.DEPBAR gsb0,1, or the last HGMMA of an MMA (gsb0), and the next DEPBAR
+or HGMMA. Nothing runs on a GPU.
 
 A change that is meant, such as another tile, replaces rows of the baseline: ``--update WORD`` for rows with this word.
 
@@ -78,6 +79,7 @@ def assemble(kernels: list[Any], chip: str) -> Row:
         "spill_bytes": resources.spill_bytes,
         "smallest_mma": list(min(shapes)) if shapes else None,
         "overlap": sass.count_overlap(listing),
+        **({"advisories": assembly.advisories} if assembly.advisories else {}),
     }
 
 
@@ -94,6 +96,8 @@ def compare(row: Row, baseline: Row | None) -> list[str]:
         worse.append(f"smallest MMA {baseline['smallest_mma']} -> {row['smallest_mma']}")
     if row["overlap"] < baseline["overlap"]:
         worse.append(f"overlap {baseline['overlap']} -> {row['overlap']} exponentials")
+    if advisories := row.get("advisories"):
+        worse.append(f"advisories {', '.join(advisories)}")
     return worse
 
 

@@ -48,10 +48,17 @@ class Resources:
 
 @dataclass(frozen=True)
 class Assembly:
-    """A PTX module assembled for a chip, and the resources of each kernel."""
+    """A PTX module assembled for a chip.
+
+    Attributes:
+        resources: The resources of each kernel, by its name.
+        advisories: The codes of ptxas's advisories, sorted. C7510 to C7518 say that it
+            serialized the ``wgmma`` instructions of a kernel.
+    """
 
     cubin: bytes
     resources: dict[str, Resources]
+    advisories: tuple[str, ...] = ()
 
 
 def find_tool(name: str) -> Path:
@@ -184,7 +191,10 @@ def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:
         log = _run(
             "ptxas", "-v", f"-arch={chip}", f"-O{opt_level}", source, "-o", target
         )
-        return Assembly(_read_output("ptxas", target), _parse_resources(log))
+        advisories = sorted(set(re.findall(r"\((C\d{4})\)", log)))
+        return Assembly(
+            _read_output("ptxas", target), _parse_resources(log), tuple(advisories)
+        )
 
 
 def make_fatbin(ptx: str, cubin: bytes, chip: str) -> bytes:

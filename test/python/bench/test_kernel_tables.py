@@ -3,9 +3,11 @@
 from types import SimpleNamespace
 
 import append_kernels
+import attention_gate
 import attention_kernels
 import attention_peers
 import index_peers
+import kvcache
 import pytest
 import results
 from measure import Absent
@@ -167,3 +169,14 @@ def test_missing_headers_are_printed(monkeypatch):
     monkeypatch.setattr(append_kernels.importlib, "util", SimpleNamespace(find_spec=lambda name: None))
     with pytest.raises(Absent, match="FlashInfer is not installed: run scripts/bench append"):
         append_kernels.FlashInfer()
+
+
+@needs_ptxas
+@pytest.mark.parametrize("schedule, advisories", [("prefetch", []), ("seesaw", ["advisories C7512"])])
+def test_gate_refuses_mmas_that_wait(schedule, advisories):
+    """A persistent kernel with seesaw has too few registers for MMAs in flight."""
+    params = kvcache.KVCacheParams("bf16", 1, 576, page_size=64, total_num_layers=1, is_mla=True)
+    config = kvcache.AttentionConfig(schedule=schedule)
+    operation = kvcache.ops.attention(params, 64, value_dim=512, split_tokens=512, config=config)
+    row = attention_gate.assemble(list(operation.compile("sm_90a").kernels.values()), "sm_90a")
+    assert attention_gate.compare(row, row) == advisories
