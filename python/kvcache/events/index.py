@@ -155,7 +155,7 @@ class BlockIndex:
         assert before
         parent = wire_hash(before.digest, self._hasher.style) if before.before else None
         start = before.depth * base
-        salt = parse_salt(prefix.root.salt)
+        salt = parse_salt(prefix.salt)
         keys = choose_keys(salt.make_keys(), start, start + group.border)
         return Block(
             wire_hash(digest, self._hasher.style),
@@ -177,7 +177,7 @@ class BlockIndex:
             node = node.before
         assert node
         digest = node.digest or self._hasher.first
-        keys = parse_salt(prefix.root.salt).make_keys() if path else []
+        keys = parse_salt(prefix.salt).make_keys() if path else []
         for node in reversed(path):
             ids = decode(node.tokens)
             stop = node.depth * len(ids)

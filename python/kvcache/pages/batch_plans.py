@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .group_tables import Entries, GroupTable, list_ranges
 from .prefixes import Page
-from .tables import Entries, GroupTable, Sequence, SequenceTable, list_ranges
+from .tables import BatchRows, Sequence, SequenceTable
 from .tokens import BatchTokens
 
 
@@ -40,24 +41,25 @@ def get_written(sequence: Sequence, group: GroupTable) -> Page | None:
 def plan_batch(
     table: SequenceTable,
     batch: SequenceOf[Sequence],
-    rows: np.ndarray,
+    rows: BatchRows,
     tokens: BatchTokens,
 ) -> tuple[list[BatchPlan], int]:
     """Plans the growth of a batch by group, and counts the needed pages."""
-    before, lengths = table.totals[rows], table.lengths[rows]
-    totals, grows = before + tokens.counts, tokens.counts > 0
+    before = table.totals[rows.selector]
+    totals = before + tokens.counts
     plans: list[BatchPlan] = []
     needed, by_size = 0, dict[int, Entries]()
     for group in table.groups:
         size = group.page_size
         if size not in by_size:  # most groups have equal pages
-            pages = -(-before // size)
-            by_size[size] = list_ranges(pages, -(-totals // size) - pages)
+            pages = (before + (size - 1)) // size
+            by_size[size] = list_ranges(pages, (totals + (size - 1)) // size - pages)
         missing = by_size[size]
-        is_closed = ~group.open[rows] & grows
         closed: list[Sequence] = []
-        if is_closed.any():
-            is_closed &= lengths % size > 0
+        is_open = group.open[rows.selector]
+        if not is_open.all():
+            has_rest = table.lengths[rows.selector] % size > 0
+            is_closed = ~is_open & has_rest & (tokens.counts > 0)
             closed = [batch[i] for i in np.flatnonzero(is_closed)]
         copied = _find_copied(closed, group)
         snapshots = _find_snapshots(closed, group)

@@ -9,10 +9,11 @@ from operator import itemgetter
 import numpy as np
 
 from .collection import pause_collection
+from .group_tables import GroupTable
 from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page
-from .tables import GroupTable, Sequence, SequenceTable
+from .tables import Sequence, SequenceTable
 from .tokens import encode
 
 
@@ -57,19 +58,22 @@ class PageCaching:
         stops: list[int],
     ) -> None:
         """Calls ``_cache`` for the new full pages of each sequence of a batch."""
-        base = self._finder.base
-        recent = self._table.collect_recent(batch, rows)
+        base, is_plain = self._finder.base, self._finder.is_plain
         ends = self._table.totals[rows].tolist()
         for sequence, first, stop, encoded, end in zip(
-            batch, firsts, stops, recent, ends, strict=True
+            batch, firsts, stops, self._table.encode_recent(rows, base), ends, strict=True
         ):
             # Mostly, steps of one token have filled one page.
-            if end != stop * base or len(encoded) != 8 * base * (stop - first):
+            if not encoded or stop - first > 1 or end > stop * base:
                 encoded = encode(sequence.tokens[first * base : stop * base])
-            if self._finder.is_plain and not sequence.retain:
-                self._cache_plain(sequence, first, encoded)
-            else:
+            if not is_plain or sequence.retain:
                 self._cache(sequence, first, stop, encoded, end)
+            elif stop - first == 1:
+                self._cache_page(sequence, first, encoded)
+            else:
+                self._cache_plain(sequence, first, encoded)
+        # At the end of a page, so that the table has all tokens of the next one.
+        self._table.make_room(batch, rows, base)
 
     def _cache(
         self, sequence: Sequence, first: int, stop: int, encoded: bytes, total: int
@@ -103,6 +107,18 @@ class PageCaching:
                     parent = _find_parent(group, sequence.pages[number], at)
                     self._retain(sequence, prefix.pages[number], end, parent)
         sequence.move_to(prefix)  # a descendant, so the node before it stays
+
+    def _cache_page(self, sequence: Sequence, i: int, encoded: bytes) -> None:
+        """Caches page ``i`` of the one group, which reaches all tokens."""
+        prefix = sequence.prefix.extend(encoded)
+        page, known = sequence.pages[0][i], prefix.pages[0]
+        assert page
+        if known is None:
+            self._pool.cache(page, prefix)
+        elif known is not page:
+            self._pool.merge(page, known)
+            sequence.replace(self._groups[0], i, known)
+        sequence.move_to(prefix)
 
     def _cache_plain(self, sequence: Sequence, first: int, encoded: bytes) -> None:
         """Caches pages of one group that reaches all tokens, from page ``first`` on."""

@@ -11,24 +11,24 @@ import numpy as np
 from .inputs import StepInputs
 from .memory import Memory
 from .storage import GroupTensors
-from .tables import Sequence, SequenceTable, as_slice
+from .tables import BatchRows, Sequence, SequenceTable
 
 
 def gather_inputs(
     requests: tuple[Hashable, ...],
     batch: Iterable[Sequence],
-    rows: np.ndarray,
+    rows: BatchRows,
     table: SequenceTable,
     memory: Memory,
     tensors: tuple[GroupTensors, ...],
 ) -> StepInputs:
     """Gathers the inputs for the pending tokens of a batch, which is in ``rows``."""
-    lengths = table.lengths[rows]
-    totals = table.totals[rows]
+    lengths = table.lengths[rows.selector]
+    totals = table.totals[rows.selector].copy()
     pending = totals - lengths
-    ends = pending.cumsum()
     longest = int(totals.max())
-    row_offsets = np.concatenate([[0], ends]).astype(np.uint32)
+    row_offsets = np.zeros(len(pending) + 1, np.uint32)
+    pending.cumsum(dtype=np.uint32, out=row_offsets[1:])
     common: dict[str, Any] = {
         "requests": requests,
         "tokens": table.join_pending(batch, rows, pending),
@@ -40,9 +40,8 @@ def gather_inputs(
         "_totals": totals,
     }
     others: tuple[StepInputs, ...] = ()
-    places = as_slice(rows)
     for group, (blocks, scales) in zip(table.groups[::-1], tensors[::-1], strict=True):
-        lut = memory.upload(group.gather(places, longest))
+        lut = memory.upload(group.gather(rows.selector, longest))
         inputs = StepInputs(
             **common,
             lut=lut,

@@ -15,11 +15,12 @@ from ..errors import OutOfPagesError
 from .batch_plans import BatchPlan, choose_copies, get_written, plan_batch
 from .caching import PageCaching
 from .collection import pause_collection
+from .group_tables import Entries, GroupTable
 from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page, Prefix
 from .snapshot import Place, Source
-from .tables import Entries, GroupTable, Sequence, SequenceTable
+from .tables import BatchRows, Sequence, SequenceTable
 from .tokens import BatchTokens
 
 
@@ -380,16 +381,17 @@ class Growth:
     # --- A batch ------------------------------------------------------------------
 
     def grow_batch(
-        self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
+        self, batch: SequenceOf[Sequence], rows: BatchRows, tokens: BatchTokens
     ) -> None:
         """Adds tokens to each sequence, without looking them up in the cache."""
         plans, needed, available = self.plan_batch(batch, rows, tokens)
         if needed > available:
             raise OutOfPagesError("out of pages", needed, available)
-        totals = self._table.totals[rows] + tokens.counts
-        longest = int(totals.max(initial=0))
-        for group in self._groups:
-            group.reserve(group.count_pages(longest))
+        if needed:
+            totals = self._table.totals[rows.selector] + tokens.counts
+            longest = int(totals.max(initial=0))
+            for group in self._groups:
+                group.reserve(group.count_pages(longest))
         copies = choose_copies(plans, available - needed)
         copied = [page for each in copies for page in each.values()]
         new: list[Page] = []
@@ -397,18 +399,18 @@ class Growth:
             count = sum(len(plan.missing.row) for plan in plans) + len(copied)
             new = self._pool.provide(count, copied=copied)
         own, new = new[: len(copied)], new[len(copied) :]
-        growing = rows[tokens.counts > 0]
+        growing = rows.selector if tokens.counts.all() else rows.numbers[tokens.counts > 0]
         for group, plan, sources in zip(self._groups, plans, copies, strict=True):
             for sequence in plan.closed:
                 if written := get_written(sequence, group):
                     copy = own.pop(0) if sequence in sources else None
                     self._make_sole_user(sequence, group, written, copy)
-            self._place(batch, rows, group, plan.missing, new)
+            self._place(batch, rows.numbers, group, plan.missing, new)
             group.open[growing] = True
         self._table.add_tokens(batch, rows, tokens)
 
     def plan_batch(
-        self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
+        self, batch: SequenceOf[Sequence], rows: BatchRows, tokens: BatchTokens
     ) -> tuple[list[BatchPlan], int, int]:
         """Plans the growth of a batch by group; counts needed and available pages."""
         plans, needed = plan_batch(self._table, batch, rows, tokens)
@@ -429,8 +431,10 @@ class Growth:
         if not count:
             return
         for each, page in zip(missing.row.tolist(), pages, strict=True):
-            page.group = number
             batch[each].pages[number].append(page)
+        if number:
+            for page in pages:
+                page.group = number
         group.pages[rows[missing.row], missing.column] = [
             page.address.index for page in pages
         ]

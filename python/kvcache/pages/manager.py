@@ -40,7 +40,7 @@ from .storage import PageStore, allocate_storage, check_paged, count_pages, pars
 from .stores import Store
 from .swaps import PageSwaps
 from .tables import Sequence as _Sequence
-from .tables import SequenceTable
+from .tables import BatchRows, SequenceTable
 from .tokens import BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
 
 
@@ -123,9 +123,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         self._sequences: dict[Hashable, _Sequence] = {}
         # The last batch, which a step needs three times; None when a sequence of it
         # changes.
-        self._last: tuple[tuple[Hashable, ...], list[_Sequence], np.ndarray] | None = (
-            None
-        )
+        self._last: tuple[tuple[Hashable, ...], list[_Sequence], BatchRows] | None = None
         # The root of the tree of prefixes for each salt.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
         self._unsalted = self._roots[b""] = self._growth.make_root(b"")
@@ -263,14 +261,14 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
 
     def _parse_batch(
         self, requests: Sequence[Hashable], tokens: TokensOfBatch
-    ) -> tuple[list[_Sequence], np.ndarray, BatchTokens]:
+    ) -> tuple[list[_Sequence], BatchRows, BatchTokens]:
         """Parses the sequences, their rows, and their new tokens."""
         self._end_expired()
         requests = parse_requests(requests)
         batch, rows = self._get_rows(requests)
         parsed = parse_batch_tokens(tokens, len(batch))
         self._check_length(
-            int((self._table.totals[rows] + parsed.counts).max(initial=0))
+            int((self._table.totals[rows.selector] + parsed.counts).max(initial=0))
         )
         return batch, rows, parsed
 
@@ -405,7 +403,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             requests, batch, rows, self._table, self.memory, self.group_tensors
         )
         if self._table.has_states:
-            self._table.given[rows] = True
+            self._table.given[rows.selector] = True
         return given
 
     def step(self, requests: Sequence[Hashable]) -> None:
@@ -415,12 +413,13 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         and ``grow`` can share the pages that are full now: prompts of one step share
         none. Raises ``ValueError`` like ``inputs``.
         """
-        self._growth.finish(*self._get_batch(parse_requests(requests)))
+        batch, rows = self._get_batch(parse_requests(requests))
+        self._growth.finish(batch, rows.selector)
         self._publish_changed()
 
     def _get_batch(
         self, requests: tuple[Hashable, ...]
-    ) -> tuple[list[_Sequence], np.ndarray]:
+    ) -> tuple[list[_Sequence], BatchRows]:
         """Checks the sequences of a step; returns them and their rows."""
         if not 0 < len(requests) <= self.max_batch_size:
             raise ValueError(
@@ -428,7 +427,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
                 f"{len(requests)}"
             )
         batch, rows = self._get_rows(requests)
-        pending = self._table.totals[rows] - self._table.lengths[rows]
+        pending = self._table.totals[rows.selector] - self._table.lengths[rows.selector]
         if not pending.all():
             request = requests[int(pending.argmin())]
             raise ValueError(f"request {request!r} has no pending tokens")
@@ -436,14 +435,14 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
 
     def _get_rows(
         self, requests: tuple[Hashable, ...]
-    ) -> tuple[list[_Sequence], np.ndarray]:
+    ) -> tuple[list[_Sequence], BatchRows]:
         """Checks that sequences are resident and differ; returns them and their rows."""
         if self._last and self._last[0] == requests:
             return self._last[1:]
         batch = list(map(self._sequences.get, requests))
         known = [sequence for sequence in batch if sequence]
-        rows = np.array([sequence.row for sequence in known], np.intp)
-        if len(known) < len(batch) or not self._table.resident[rows].all():
+        rows = BatchRows.of(np.array([sequence.row for sequence in known], np.intp))
+        if len(known) < len(batch) or not self._table.resident[rows.selector].all():
             for request in requests:
                 self._get_resident(request)
         if len(set(known)) < len(known):

@@ -14,9 +14,10 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from .group_tables import GroupTable
 from .prefixes import Page, Prefix
 from .snapshot import Place, Source
-from .tables import GroupTable, Sequence
+from .tables import Sequence
 from .tokens import encode
 
 _Entry = TypeVar("_Entry")

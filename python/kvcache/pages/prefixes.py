@@ -69,14 +69,13 @@ class Prefix:
         latest: The child that was added last, if it is still there.
         visitors: The number of sequences whose tokens in the cache end here.
         depth: The number of nodes from the first one to this; 0 for a root.
-        salt: The salt of the tree, in its root.
+        salt: The salt of the tree.
         digest: The hash of all tokens up to here, once events have computed it.
         key: The digest of its tokens in a store, once it is needed.
     """
 
     __slots__ = (
         "__weakref__",
-        "_root",
         "_similar",
         "before",
         "children",
@@ -105,15 +104,10 @@ class Prefix:
         self.latest: Prefix | None = None
         self.visitors = 0
         self.depth: int = parent.depth + 1 if parent else 0
-        self.salt = salt
+        self.salt: bytes = parent.salt if parent else salt
         self.digest = self.key = b""
-        self._root: Prefix | None = parent.root if parent else None
         # The keys of children by their first token, sorted, once they are needed.
         self._similar: dict[bytes, list[bytes]] | None = None
-
-    @property
-    def root(self) -> Prefix:
-        return self._root or self
 
     def extend(self, tokens: bytes) -> Prefix:
         """Returns the child with these tokens, which is made if there is none."""

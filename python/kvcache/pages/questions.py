@@ -16,6 +16,7 @@ from .growth import Growth, Plan
 from .pool import PagePool
 from .snapshot import CacheStats, Place, Source
 from .store_tier import StoreTier
+from .tables import BatchRows
 from .tables import Sequence as _Sequence
 from .tokens import BatchTokens, TokensOfBatch
 
@@ -43,7 +44,7 @@ class PageQuestions:
 
     def _parse_batch(
         self, requests: Sequence[Hashable], tokens: TokensOfBatch
-    ) -> tuple[list[_Sequence], np.ndarray, BatchTokens]:
+    ) -> tuple[list[_Sequence], BatchRows, BatchTokens]:
         raise NotImplementedError
 
     def _end_expired(self) -> None:

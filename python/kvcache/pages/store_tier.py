@@ -15,6 +15,7 @@ import numpy as np
 from ..cache.groups import MultiKVCacheParams
 from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_string
+from .group_tables import GroupTable
 from .guarded_store import GuardedCopy, GuardedStore
 from .matches import Finder, Rows, sum_up
 from .pool import PagePool
@@ -24,7 +25,7 @@ from .records import Records, SpareRecords, StoredPage
 from .storage import PageStore
 from .store_writer import StoreWriter
 from .stores import Store
-from .tables import GroupTable, Sequence
+from .tables import Sequence
 from .tokens import encode
 
 CachedOrStored: TypeAlias = Page | StoredPage

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The tokens, lengths and page tables of sequences, in arrays that change in place."""
+"""The tokens, lengths and pages of sequences, in arrays that change in place."""
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
@@ -12,179 +13,35 @@ from typing import NamedTuple
 import numpy as np
 
 from ..cache.groups import LayerGroup
+from .group_tables import GroupTable
 from .prefixes import Page, Prefix
 from .retention import Retain
 from .tokens import TOKEN, BatchTokens
 
-_MULTIPLE = 8  # the lookup table's columns are rounded up to a multiple of it
-_RECENT = 64  # the most tokens of a sequence that wait for their array
-_PADDING = 16  # more columns, so that wide reads of a row stay inside
+_RECENT = 64  # tokens of a sequence that wait for their array, if a page is no larger
 
 
-class GroupTable:
-    """The pages of each sequence in a group of layers, one row per sequence.
+class BatchRows(NamedTuple):
+    """The rows of a batch.
 
     Attributes:
-        number: The number of the group.
-        page_size: Tokens per page of the pool.
-        border: Tokens between two positions at which a prefix of the group can end.
-        reach: The tokens that later tokens reach.
-        open: Whether the partial page of the next token is known to belong to this
-            sequence alone, bool [rows].
-        freed: The first page after the sinks that may still be reached, int64 [rows].
-        gone: The first token after the sinks that is in the cache, if its page lacks
-            earlier tokens, else 0; int64 [rows].
-        pages: The pages of resident sequences in the order of tokens, uint32
-            [rows, columns]; unused entries name the null page.
+        numbers: The row of each sequence, intp [batch].
+        selector: A slice if these are consecutive, else the same numbers. A slice
+            selects a view, which NumPy does not copy.
     """
 
-    def __init__(self, number: int, group: LayerGroup, null_page: int) -> None:
-        self.number = number
-        self.page_size = group.tokens
-        self.border = group.border
-        self.reach = group.reach
-        self._split = group.split
-        self._null_page = null_page
-        self._sinks = -(-group.reach.sinks // self.page_size)
-        self.is_state = group.reach.is_state
-        self.is_bounded = group.reach.kind in ("window", "chunk")
-        self.open = np.zeros(0, np.bool_)
-        self.freed = np.zeros(0, np.int64)
-        self.gone = np.zeros(0, np.int64)
-        self.pages = np.zeros((0, _round(0)), np.uint32)
+    numbers: np.ndarray
+    selector: np.ndarray | slice
 
-    def add_rows(self, count: int) -> None:
-        more = np.full((count, self.pages.shape[1]), self._null_page, np.uint32)
-        pages = np.concatenate([self.pages, more])
-        is_open = np.concatenate([self.open, np.zeros(count, np.bool_)])
-        freed, gone = (
-            np.concatenate([values, np.zeros(count, np.int64)])
-            for values in (self.freed, self.gone)
-        )
-        self.pages, self.open, self.freed, self.gone = pages, is_open, freed, gone
-
-    def reserve(self, pages: int) -> None:
-        """Makes room for rows of ``pages`` pages."""
-        rows, columns = self.pages.shape
-        if (needed := _round(pages)) > columns:
-            shape = rows, max(needed, columns + columns // 2)
-            wider = np.full(shape, self._null_page, np.uint32)
-            wider[:, :columns] = self.pages
-            self.pages = wider
-
-    def put(self, row: int, start: int, pages: SequenceOf[Page | None]) -> None:
-        """Writes pages of the device from column ``start`` on, after ``reserve``."""
-        self.pages[row, start : start + len(pages)] = [
-            page.address.index if page else self._null_page for page in pages
-        ]
-
-    def list_pages(self, row: int, start: int, stop: int) -> np.ndarray:
-        """The pages of a row, int32 [pages]; -1 for pages that no token reaches now."""
-        pages = self.pages[row, start:stop].astype(np.int32)
-        if self.is_bounded:
-            pages[pages == self._null_page] = -1
-        return pages
-
-    def clear(self, row: int, start: int, stop: int) -> None:
-        self.pages[row, start:stop] = self._null_page
-
-    def free_unreached(self, rows: np.ndarray, firsts: np.ndarray) -> np.ndarray:
-        """Clears the pages before the first pages that are still reached.
-
-        Returns the first cleared column of each row; the last is before ``firsts``.
-        """
-        starts = np.maximum(self.freed[rows], self._sinks)
-        self.freed[rows] = firsts
-        gone = list_ranges(starts, np.maximum(firsts - starts, 0))
-        self.pages[rows[gone.row], gone.column] = self._null_page
-        return starts
-
-    def gather(self, rows: np.ndarray | slice, total: int) -> np.ndarray:
-        """The lookup table of a batch whose longest sequence has ``total`` tokens.
-
-        It may be a view of this table, to be copied before that changes.
-        """
-        pages = self.count_pages(total)
-        if self._split == 1:
-            return self.pages[:, : _round(pages)][rows]
-        # The padding names the null page, all of which may be read.
-        columns = _round(pages * self._split)
-        taken = self.pages[rows, : -(-columns // self._split)]
-        parts = np.arange(self._split, dtype=np.uint32)
-        split = taken[:, :, None] * np.uint32(self._split) + parts
-        return split.reshape(len(taken), -1)[:, :columns]
-
-    def count_pages(self, tokens: int) -> int:
-        return -(-tokens // self.page_size)
-
-    def find_first(self, length: int) -> int:
-        """The first page after the sinks that tokens from ``length`` on may reach."""
-        return self.reach.first(length) // self.page_size
-
-    def find_firsts(self, lengths: np.ndarray) -> np.ndarray:
-        """Computes ``find_first`` for each length."""
-        tokens = self.reach.tokens
-        if self.reach.kind == "window":
-            return np.maximum(lengths - (tokens - 1), 0) // self.page_size
-        return lengths // tokens * tokens // self.page_size
-
-    def find_needed(self, numbers: np.ndarray, length: int) -> np.ndarray:
-        """Whether tokens from ``length`` on reach each page, bool [pages]."""
-        if self.reach.is_full:
-            return ~np.zeros(len(numbers), np.bool_)
-        return (numbers >= self.find_first(length)) | (numbers < self._sinks)
-
-    def has_gap(self, row: int, page: int) -> bool:
-        """Whether a full page of a sequence lacks tokens."""
-        if not self.is_bounded:
-            return False
-        start = page * self.page_size
-        is_after_sinks = start + self.page_size > self.reach.sinks
-        return is_after_sinks and start < int(self.gone[row])
-
-    def list_sinks(self, first: int) -> range:
-        """The pages before page ``first`` that are always reached."""
-        return range(min(self._sinks, first))
-
-    def find_gone(self, row: int, length: int) -> str | None:
-        """Describes the missing tokens that tokens from ``length`` on would reach."""
-        first, stop = self.find_first(length), self.count_pages(length)
-        if max(first, self._sinks) < min(int(self.freed[row]), stop):
-            return "pages"
-        if self.reach.first(length) < min(int(self.gone[row]), length):
-            return "tokens"
-        return None
-
-    def forget_gone(self, row: int, length: int) -> None:
-        """Clears ``gone`` where a sequence was cut before it."""
-        self.freed[row] = min(int(self.freed[row]), self.count_pages(length))
-        self.gone[row] = min(int(self.gone[row]), length)
-
-
-def as_slice(rows: np.ndarray) -> np.ndarray | slice:
-    """Converts consecutive rows to a slice, which NumPy does not copy."""
-    first, stop = int(rows[0]), int(rows[-1]) + 1
-    if stop - first == len(rows) and (rows[1:] > rows[:-1]).all():
-        return slice(first, stop)
-    return rows
-
-
-class Entries(NamedTuple):
-    """Entries of a table: the index of each row in the given rows, and the column."""
-
-    row: np.ndarray
-    column: np.ndarray
-
-
-def list_ranges(starts: np.ndarray, counts: np.ndarray) -> Entries:
-    """Lists ``counts`` entries of each row from ``starts`` on, one row after another."""
-    row = np.arange(len(counts)).repeat(counts)
-    before = counts.cumsum() - counts
-    return Entries(row, np.arange(len(row)) + (starts - before)[row])
-
-
-def _round(pages: int) -> int:
-    return -(-pages // _MULTIPLE) * _MULTIPLE + _PADDING
+    @classmethod
+    def of(cls, numbers: np.ndarray) -> BatchRows:
+        """Finds a slice for rows, if there is one."""
+        if not len(numbers):
+            return cls(numbers, numbers)
+        first, stop = int(numbers[0]), int(numbers[-1]) + 1
+        if stop - first == len(numbers) and (numbers[1:] > numbers[:-1]).all():
+            return cls(numbers, slice(first, stop))
+        return cls(numbers, numbers)
 
 
 class SequenceTable:
@@ -197,7 +54,7 @@ class SequenceTable:
         given: Whether kernels got the pending tokens, if a group has states; bool
             [rows].
         recent: Tokens that steps of one token each added last, int64
-            [rows, recent tokens].
+            [rows, recent tokens]; they reach their arrays together.
         num_recent: The number of these in each row, int64 [rows].
         groups: The table of each group.
         has_states: Whether a group has states.
@@ -212,9 +69,8 @@ class SequenceTable:
         self.groups = tuple(
             GroupTable(number, group, null_page) for number, group in enumerate(groups)
         )
-        # As many as a page has, so that steps fill both at the same time.
-        width = min(_RECENT, *(group.border for group in self.groups))
-        self.recent = np.zeros((0, width), np.int64)
+        base = math.gcd(*(group.border for group in self.groups))
+        self.recent = np.zeros((0, _RECENT // base * base or _RECENT), np.int64)
         self.num_recent = np.zeros(0, np.int64)
         self.has_states = any(group.reach.is_state for group in groups)
         self.bounded = tuple(group for group in self.groups if group.is_bounded)
@@ -236,40 +92,54 @@ class SequenceTable:
         self._free.append(row)
 
     def add_tokens(
-        self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
+        self, batch: SequenceOf[Sequence], rows: BatchRows, tokens: BatchTokens
     ) -> None:
         """Adds tokens to sequences of a batch; one each are added to all at once."""
-        if not (tokens.counts == 1).all():
+        if not tokens.are_single:
             tokens.add_to(sequence.tokens for sequence in batch)
         else:
-            counts = self.num_recent[rows]
-            for i in np.flatnonzero(counts == self.recent.shape[1]).tolist():
-                batch[i].collect_recent()
-                counts[i] = 0
-            self.recent[rows, counts] = tokens.ids
-            self.num_recent[rows] = counts + 1
-        self.totals[rows] += tokens.counts
+            counts = self.num_recent[rows.selector]
+            if counts.max(initial=0) == self.recent.shape[1]:
+                self.make_room(batch, rows.numbers, 1)
+                counts = self.num_recent[rows.selector]
+            self.recent[rows.numbers, counts] = tokens.ids
+            self.num_recent[rows.selector] = counts + 1
+        self.totals[rows.selector] += tokens.counts
 
-    def collect_recent(self, batch: Iterable[Sequence], rows: np.ndarray) -> list[bytes]:
-        """Calls ``collect_recent`` of each sequence; returns these tokens, encoded."""
-        recent, sizes = self.recent[rows], (8 * self.num_recent[rows]).tolist()
-        width = 8 * self.recent.shape[1]
-        native, encoded = recent.tobytes(), recent.astype(">i8").tobytes()
-        start = 0
-        for sequence, size in zip(batch, sizes, strict=True):
-            sequence.extend_older(native[start : start + size])
-            start += width
-        self.num_recent[rows] = 0
-        return [encoded[i * width : i * width + size] for i, size in enumerate(sizes)]
+    def make_room(
+        self, batch: SequenceOf[Sequence], rows: np.ndarray, count: int
+    ) -> None:
+        """Collects the recent tokens of sequences without room for ``count`` more."""
+        most = self.recent.shape[1] - count
+        full = np.flatnonzero(self.num_recent[rows] > most).tolist()
+        for i in full:
+            batch[i].collect_recent()
+
+    def encode_recent(self, rows: np.ndarray, count: int) -> list[bytes]:
+        """Encodes the last tokens of each row, if its recent tokens are a multiple of them.
+
+        Others are empty.
+        """
+        chunks, rest = divmod(self.recent.shape[1], count)
+        if rest:
+            return [b""] * len(rows)
+        filled, rest = np.divmod(self.num_recent[rows], count)
+        last = rows * chunks + np.maximum(filled - 1, 0)
+        encoded = self.recent.reshape(-1, count)[last].astype(">i8").tobytes()
+        size, are_there = 8 * count, ((filled > 0) & (rest == 0)).tolist()
+        return [
+            encoded[i * size : (i + 1) * size] if is_there else b""
+            for i, is_there in enumerate(are_there)
+        ]
 
     def join_pending(
-        self, batch: Iterable[Sequence], rows: np.ndarray, pending: np.ndarray
+        self, batch: Iterable[Sequence], rows: BatchRows, pending: np.ndarray
     ) -> np.ndarray:
         """Joins the pending tokens of a batch, at least one per sequence, int64."""
-        if (pending == 1).all():
-            counts = self.num_recent[rows]
+        if pending.max() == 1:
+            counts = self.num_recent[rows.selector]
             if counts.all():
-                return self.recent[rows, counts - 1]
+                return self.recent[rows.numbers, counts - 1]
             return np.array([sequence.tokens[-1] for sequence in batch], np.int64)
         joined = array(TOKEN)
         for sequence, count in zip(batch, pending.tolist(), strict=True):
@@ -338,10 +208,6 @@ class Sequence:
         count = table.num_recent.item(row)
         self._older.frombytes(table.recent[row, :count].tobytes())
         table.num_recent[row] = 0
-
-    def extend_older(self, tokens: bytes) -> None:
-        """Adds bytes of tokens to those that are not in the table."""
-        self._older.frombytes(tokens)
 
     @property
     def total(self) -> int:
@@ -424,9 +290,8 @@ class Sequence:
         It must also be possible to cut it to them."""
         length = self.length
         wanted = self.tokens[:length] + tokens
-        root = self.prefix.root
         for each in candidates:
-            if each.prefix.root is root and each.tokens[: len(wanted)] == wanted:
+            if each.prefix.salt == self.prefix.salt and each.tokens[: len(wanted)] == wanted:
                 if each.find_obstacle(len(wanted), is_written=True) is None:
                     return each
         return None

@@ -32,6 +32,11 @@ class BatchTokens(NamedTuple):
     ids: np.ndarray
     counts: np.ndarray
 
+    @property
+    def are_single(self) -> bool:
+        """Whether each sequence gets one token."""
+        return len(self.ids) == len(self.counts) and bool(self.counts.all())
+
     def split(self) -> list[array[int]]:
         """Splits the tokens by sequence."""
         chunks = [array(TOKEN) for _ in self.counts]

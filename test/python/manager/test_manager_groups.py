@@ -18,7 +18,8 @@ from kvcache.pages.growth import Growth
 from kvcache.pages.pool import PagePool
 from kvcache.pages.caching import PageCaching
 from kvcache.pages.swaps import Swap
-from kvcache.pages.tables import GroupTable, Sequence
+from kvcache.pages.group_tables import GroupTable
+from kvcache.pages.tables import Sequence
 from programs import examples
 
 

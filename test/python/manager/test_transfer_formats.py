@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from kvcache import transfer
 from kvcache.pages.leases import Lease
-from kvcache.pages.tables import GroupTable, Sequence
+from kvcache.pages.group_tables import GroupTable
+from kvcache.pages.tables import Sequence
 from kvcache.transfer import staging
 from transfers import local
 

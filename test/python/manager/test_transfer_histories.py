@@ -8,7 +8,7 @@ import pytest
 from kvcache import reach, transfer
 from kvcache.pages.exchange import PageExchange
 from kvcache.pages.leases import Lease, Reception
-from kvcache.pages.tables import GroupTable
+from kvcache.pages.group_tables import GroupTable
 from kvcache.transfer import staging
 from transfer_histories import QUANTIZED, Ends, TransferHistory
 
