@@ -21,15 +21,15 @@
 //
 // Few rows. The even elements of 32 queries come before the odd ones, as they are in the pairs of keys. The next 16 tokens
 // are prefetched in between the products of the first rows of a head, a row of memory after the other: 4 rows beside 4
-// pieces, or 2 rows. On 32 registers, 4 rows have products with 4 tokens.
+// pieces, or 2 rows, each three times. On 32 registers, 4 rows have products with 4 tokens.
 // CHECK:           vector.deinterleave {{.*}} : vector<32xf32> -> vector<16xf32>
 // CHECK:           scf.for {{.*}} step %c16
 // CHECK:             %[[DISTANCE:.*]] = arith.select %[[IS_FIRST:.*]], %c16{{.*}}, %c0
 // CHECK:             scf.for %[[D:.*]] = %c0{{.*}} to %c128{{.*}} step %c32
 // WIDE-COUNT-3:        arith.select {{.*}} : memref<1x128xbf16
-// WIDE-COUNT-4:        memref.prefetch %{{.*}}, read, locality<2>, data
+// WIDE-COUNT-12:       memref.prefetch %{{.*}}, read, locality<2>, data
 // NARROW-COUNT-1:      arith.select {{.*}} : memref<1x128xbf16
-// NARROW-COUNT-2:      memref.prefetch %{{.*}}, read, locality<2>, data
+// NARROW-COUNT-6:      memref.prefetch %{{.*}}, read, locality<2>, data
 // CHECK-NOT:           memref.prefetch
 // CHECK:               %[[KEYS:.*]] = kvcache.load %arg1[%[[SEQUENCE]], %{{.*}}, %{{.*}}, %[[D]]] : {{.*}} -> vector<32xbf16>
 // CHECK:               %[[PAIRS:.*]] = vector.bitcast %[[KEYS]] : vector<32xbf16> to vector<16xi32>

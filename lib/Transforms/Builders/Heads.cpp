@@ -28,6 +28,8 @@ using namespace mlir::kvcache;
 
 /// Bytes of a line of a CPU's caches.
 constexpr int64_t kLineBytes = 64;
+/// A CPU drops a prefetch while its queue of misses is full.
+constexpr int64_t kPrefetchAttempts = 3;
 
 static unsigned getWidth(Type type) {
   return getLaneType(type).getIntOrFloatBitWidth();
@@ -245,11 +247,15 @@ void kvcache::prefetchLines(const Frame &frame, Value row, Value d,
                             int64_t count) {
   int64_t line = countInLine(cast<MemRefType>(row.getType()));
   // Into the second cache: tiles of other heads fill the first one until then.
-  for (int64_t column = 0; column < count; column += line)
+  auto prefetch = [&](int64_t column) {
     memref::PrefetchOp::create(
         frame.builder, frame.loc, row,
         ValueRange{frame.index(0), frame.add(d, frame.index(column))},
         /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+  };
+  for (int64_t attempt = 0; attempt < kPrefetchAttempts; ++attempt)
+    for (int64_t column = 0; column < count; column += line)
+      prefetch(column);
 }
 
 /// The bytes of rows that 32 registers of 512 bits hold beside what they
