@@ -20,8 +20,15 @@
 // AMX-NOT:     1024-byte
 // AMX:         tilerelease
 //
-// 16 products for 4 vectors of queries and 4 keys.
+// Few rows: 4 heads have products with 4 pieces of 4 keys, and then with 4 pairs of values of a piece. Many rows: 16 products
+// for 4 vectors of queries and 4 keys.
 // DOT-LABEL: attend:
+// DOT-COUNT-64: vdpbf16ps
+// DOT-NOT:      vdpbf16ps
+// DOT:          jb
+// DOT-COUNT-32: vdpbf16ps
+// DOT-NOT:      vdpbf16ps
+// DOT:          jb
 // DOT-COUNT-16: vdpbf16ps
 // DOT-NOT:      vdpbf16ps
 // DOT:          jne

@@ -14,6 +14,23 @@
 // AMX-DAG:       memref.alloca() {{.*}} : memref<32x128x16xf32>
 // CHECK-DAG:     memref.alloca() {{.*}} : memref<128x64xi32>
 // CHECK-DAG:     memref.alloca() {{.*}} : memref<4x128x16xf32>
+//
+// Few rows. Dot products multiply pairs of a query and a key. Probabilities are rounded to pairs of tokens, for tiles that
+// all rows see. Tiles would be mostly empty.
+// AMX-NOT:       amx.
+// DOT-COUNT-16:  x86vector.avx512.dot %{{.*}} : vector<32xbf16> -> vector<16xf32>
+// DOT-NOT:       x86vector.avx512.dot
+// DOT:           arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
+// DOT:           vector.bitcast %{{.*}} : vector<16xi16> to vector<8xi32>
+// DOT:           scf.if %{{.*}} {
+// DOT-COUNT-16:    memref.load %{{.*}} : memref<8x8xi32>
+// DOT-COUNT-32:    x86vector.avx512.dot
+// DOT:           } else {
+// DOT-NOT:         x86vector.avx512.dot
+// CHECK:           arith.select %{{.*}}vector<16xf32>
+// CHECK:         vector.interleave {{.*}} : vector<16xf32> -> vector<32xf32>
+//
+// Many rows.
 // CHECK:         arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
 // CHECK:         vector.bitcast %{{.*}} : vector<16xi16> to vector<8xi32>
 // Values that are not finite go apart, and leave zeros.

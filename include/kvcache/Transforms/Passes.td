@@ -182,10 +182,11 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     in registers as such a CPU has. With `threads` above 1, a thread computes
     fewer heads of few rows together, so that there is work for the others.
 
-    `mma` is by which instructions a CPU multiplies the matrices of many rows of
-    attention: `fma` by multiply-adds of f32, `dot` by dot products of pairs of
-    bf16 (AVX512-BF16), `amx` by products of tiles of bf16 (AMX-BF16). The latter
-    two require `vector-bits=512`. They are for operands that are exact in bf16:
+    `mma` is by which instructions a CPU multiplies matrices of attention: `fma`
+    by multiply-adds of f32, `dot` by dot products of pairs of bf16
+    (AVX512-BF16), `amx` by products of tiles of bf16 (AMX-BF16). Few rows have
+    `dot` if queries and caches are of bf16 and heads multiples of 32, but never
+    `amx`. The latter two require `vector-bits=512`. They are for operands that are exact in bf16:
     queries and caches of bf16, f8 and i8 whose scales, if any, are of tokens,
     tensors or heads. `amx` also requires keys of a multiple of 32 elements, and
     values of a multiple of 16. Other ops are computed by `fma`. With bf16, each

@@ -73,6 +73,8 @@ private:
 
   void begin(const Row &row, Value head, Value inMemory) const;
   void end(const Row &row, Value head, Value inMemory) const;
+  /// Stores elements of a query from `d` on as pairs.
+  void storePairs(Value elements, Value inMemory, Value d) const;
   void addTile(Value token, Value lastToken) const;
   /// Adds a tile whose largest encoded row is `otherId`, or null, for a head.
   void addTileOfHead(const HeadTile &tile, Value firstInMemory) const;
@@ -94,12 +96,17 @@ void RowsOfHeads::begin(const Row &row, Value head, Value inMemory) const {
   const DeviceMath &f = attention.f;
   attention.check(row);
   Value factor = attention.getFactor(row, head);
+  if (memory.hasDots())
+    memref::StoreOp::create(frame.builder, frame.loc, factor, memory.factors,
+                            inMemory);
   for (const HeadField &field : memory.keys) {
     int64_t width = field.pieces.getWidth();
     auto storePiece = [&](Value piece) {
       Value d = frame.add(piece, frame.index(field.first));
       Value q = loadJoined(frame, getQueries(attention.op),
                            {row.row, row.queryHead}, d, width);
+      if (memory.hasDots())
+        return storePairs(q, inMemory, d);
       q = convertLanes(frame, q, frame.builder.getF32Type());
       q = f.mul(q, f.splat(factor, width));
       field.pieces.store(field.pieces.divide(q), memory.queries, inMemory, d);
@@ -119,6 +126,14 @@ void RowsOfHeads::begin(const Row &row, Value head, Value inMemory) const {
   };
   store(kLowest, memory.rowMax);
   store(0, memory.rowSum);
+}
+
+void RowsOfHeads::storePairs(Value elements, Value inMemory, Value d) const {
+  auto words = VectorType::get(kLanes, frame.builder.getI32Type());
+  Value pairs =
+      vector::BitCastOp::create(frame.builder, frame.loc, words, elements);
+  vector::StoreOp::create(frame.builder, frame.loc, pairs, memory.queries,
+                          ValueRange{inMemory, frame.div(d, 2)});
 }
 
 void RowsOfHeads::end(const Row &row, Value head, Value inMemory) const {

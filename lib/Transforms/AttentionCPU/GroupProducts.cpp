@@ -7,6 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupProducts.h"
+#include "HostMmaBuilder.h"
+#include "PairBuilder.h"
+#include "RowLanes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -42,11 +45,12 @@ Value GroupProducts::getRow(int64_t row) const {
   return frame.add(group.inMemory, frame.index(row));
 }
 
-void GroupProducts::forColumns(function_ref<void(const Columns &)> body) const {
+void GroupProducts::forColumns(int64_t count,
+                               function_ref<void(const Columns &)> body) const {
   Value seen = frame.min(frame.sub(end, tile.first), frame.index(kTileTokens));
-  frame.loop(frame.index(0), seen, frame.index(columns), [&](Value first) {
+  frame.loop(frame.index(0), seen, frame.index(count), [&](Value first) {
     Columns all{first, {}};
-    for (int64_t j = 0; j < columns; ++j)
+    for (int64_t j = 0; j < count; ++j)
       all.places.push_back(getPlace(attention, memory, group.rows, tile,
                                     frame.add(first, frame.index(j))));
     body(all);
@@ -78,12 +82,15 @@ Place GroupProducts::getNext(Value j, const Place &current) const {
 }
 
 GroupProducts::NextRows
-GroupProducts::startPrefetches(const Columns &all, int64_t from, int64_t to,
+GroupProducts::startPrefetches(const Columns &all, bool isForKeys,
                                ArrayRef<const HeadField *> fields) const {
   const HeadField &first = *fields.front();
   NextRows next{{}, first.size, first.pieces.getWidth()};
-  for (int64_t j = from; j < to; ++j) {
-    Place place = getNext(frame.add(all.first, frame.index(j)), all.places[j]);
+  for (auto [j, current] : llvm::enumerate(all.places)) {
+    bool isKeys = static_cast<int64_t>(j) % columns < prefetchedForKeys;
+    if (isKeys != isForKeys)
+      continue;
+    Place place = getNext(frame.add(all.first, frame.index(j)), current);
     for (const HeadField *field : fields) {
       Value row =
           getStoredRow(frame, field->cache, place, tile.head, field->size);
@@ -99,6 +106,17 @@ GroupProducts::startPrefetches(const Columns &all, int64_t from, int64_t to,
     }
   }
   return next;
+}
+
+GroupProducts::NextRows
+GroupProducts::startPrefetchesForValues(const Columns &all) const {
+  SmallVector<const HeadField *> fields = {&memory.values};
+  // Values may be elements of keys.
+  if (!attention.op.getValueCache())
+    fields.clear();
+  for (const HeadField &field : memory.keys)
+    fields.push_back(&field);
+  return startPrefetches(all, /*isForKeys=*/false, fields);
 }
 
 void GroupProducts::prefetchPiece(const NextRows &next, Value d) const {
@@ -124,7 +142,7 @@ void GroupProducts::prefetchPiece(const NextRows &next, Value d) const {
 
 void GroupProducts::multiplyKeys() const {
   const FloatBuilder &f = attention.f;
-  forColumns([&](const Columns &all) {
+  forColumns(columns, [&](const Columns &all) {
     SmallVector<Value> sums = sumProducts(all);
     auto store = [&](int64_t row, Value scores) {
       vector::StoreOp::create(frame.builder, frame.loc, scores, memory.scores,
@@ -145,8 +163,30 @@ void GroupProducts::multiplyKeys() const {
   });
 }
 
+SmallVector<Value> GroupProducts::loadKey(const HeadField &field,
+                                          const Place &place, Value d) const {
+  const HeadPieces &pieces = field.pieces;
+  if (!memory.hasDots())
+    return pieces.load(field.cache, place, tile.head, d);
+  Value pairs = pieces.loadPairs(field.cache, place, tile.head, d);
+  return {PairBuilder(frame).getElements(pairs)};
+}
+
+SmallVector<Value> GroupProducts::loadQuery(const HeadField &field, int64_t row,
+                                            Value d) const {
+  Value column = frame.add(d, frame.index(field.first));
+  if (!memory.hasDots())
+    return field.pieces.load(memory.queries, getRow(row), column);
+  auto words = VectorType::get(kLanes, frame.builder.getI32Type());
+  Value pairs =
+      vector::LoadOp::create(frame.builder, frame.loc, words, memory.queries,
+                             ValueRange{getRow(row), frame.div(column, 2)});
+  return {PairBuilder(frame).getElements(pairs)};
+}
+
 SmallVector<Value> GroupProducts::sumProducts(const Columns &all) const {
   const FloatBuilder &f = attention.f;
+  HostMmaBuilder mma(frame, memory.hasDots() ? HostMma::Dot : HostMma::FMA);
   int64_t lanes = memory.keys.front().pieces.getLanes();
   SmallVector<Value> sums(group.size * columns,
                           f.constant(f.vectorOf(lanes), 0));
@@ -155,20 +195,18 @@ SmallVector<Value> GroupProducts::sumProducts(const Columns &all) const {
     SmallVector<const HeadField *> fields = {&field};
     if (attention.op.getValueCache() && &field == memory.keys.begin())
       fields.push_back(&memory.values);
-    NextRows next = startPrefetches(all, 0, prefetchedForKeys, fields);
+    NextRows next = startPrefetches(all, /*isForKeys=*/true, fields);
     auto addPiece = [&](Value d, MutableArrayRef<Value> carried) {
       prefetchPiece(next, d);
       SmallVector<SmallVector<Value>> keys;
       for (const Place &place : all.places)
-        keys.push_back(pieces.load(field.cache, place, tile.head, d));
+        keys.push_back(loadKey(field, place, d));
       for (int64_t row = 0; row < group.size; ++row) {
-        SmallVector<Value> q =
-            pieces.load(memory.queries, getRow(row),
-                        frame.add(d, frame.index(field.first)));
+        SmallVector<Value> q = loadQuery(field, row, d);
         for (int64_t j = 0; j < columns; ++j)
           for (auto [lhs, rhs] : llvm::zip_equal(q, keys[j])) {
             Value &sum = carried[row * columns + j];
-            sum = f.fma(lhs, rhs, sum);
+            sum = mma.multiply(lhs, rhs, sum);
           }
       }
     };
@@ -192,9 +230,18 @@ SmallVector<Value> GroupProducts::sumProducts(const Columns &all) const {
 void GroupProducts::addValues(Value factors, Value areAllSeen) const {
   rescale(factors);
   auto add = [&](bool skipsUnseen) {
-    forColumns([&](const Columns &all) { addColumns(all, skipsUnseen); });
+    forColumns(columns,
+               [&](const Columns &all) { addColumns(all, skipsUnseen); });
   };
-  frame.runIf(areAllSeen, [&] { add(false); }, [&] { add(true); });
+  auto addSeen = [&] {
+    if (!memory.hasDots())
+      return add(false);
+    // As many vectors of sums and of probs are in registers.
+    int64_t most = std::max<int64_t>(2 * countSums(frame) / group.size, 2);
+    forColumns(std::min(most, kMostColumns),
+               [&](const Columns &all) { addPairs(all); });
+  };
+  frame.runIf(areAllSeen, addSeen, [&] { add(true); });
 }
 
 void GroupProducts::rescale(Value factors) const {
@@ -235,13 +282,7 @@ void GroupProducts::addColumns(const Columns &all, bool skipsUnseen) const {
                                               arith::CmpIPredicate::ne, bits,
                                               frame.i32(kUnseenProb)));
     }
-  SmallVector<const HeadField *> fields = {&memory.values};
-  // Values may be elements of keys.
-  if (!attention.op.getValueCache())
-    fields.clear();
-  for (const HeadField &field : memory.keys)
-    fields.push_back(&field);
-  NextRows next = startPrefetches(all, prefetchedForKeys, columns, fields);
+  NextRows next = startPrefetchesForValues(all);
   auto addPiece = [&](Value d) {
     prefetchPiece(next, d);
     SmallVector<SmallVector<Value>> values;
@@ -255,6 +296,44 @@ void GroupProducts::addColumns(const Columns &all, bool skipsUnseen) const {
           Value next = f.fma(probs[number], values[j][v], sum);
           sum = skipsUnseen ? f.select(areSeen[number], next, sum) : next;
         }
+      pieces.store(acc, memory.acc, getRow(row), d);
+    }
+  };
+  frame.loop(frame.index(0), frame.index(memory.values.size),
+             frame.index(pieces.getWidth()), addPiece);
+}
+
+void GroupProducts::addPairs(const Columns &all) const {
+  PairBuilder pairs(frame);
+  HostMmaBuilder mma(frame, HostMma::Dot);
+  LaneBuilder lanes(frame);
+  const HeadPieces &pieces = memory.values.pieces;
+  int64_t count = all.places.size() / 2;
+  SmallVector<Value> probs;
+  for (int64_t row = 0; row < group.size; ++row)
+    for (int64_t pair = 0; pair < count; ++pair)
+      probs.push_back(pairs.getElements(
+          lanes.broadcast(memory.probPairs,
+                          {frame.index(row), frame.add(frame.div(all.first, 2),
+                                                       frame.index(pair))})));
+  NextRows next = startPrefetchesForValues(all);
+  auto addPiece = [&](Value d) {
+    prefetchPiece(next, d);
+    SmallVector<SmallVector<Value>> values;
+    for (int64_t pair = 0; pair < count; ++pair) {
+      auto load = [&](const Place &place) {
+        return pieces.load(memory.values.cache, place, tile.head, d);
+      };
+      SmallVector<Value> &joined = values.emplace_back();
+      for (auto [low, high] : llvm::zip_equal(load(all.places[2 * pair]),
+                                              load(all.places[2 * pair + 1])))
+        joined.push_back(pairs.getElements(pairs.join(low, high)));
+    }
+    for (int64_t row = 0; row < group.size; ++row) {
+      SmallVector<Value> acc = pieces.load(memory.acc, getRow(row), d);
+      for (auto [v, sum] : llvm::enumerate(acc))
+        for (int64_t pair = 0; pair < count; ++pair)
+          sum = mma.multiply(values[pair][v], probs[row * count + pair], sum);
       pieces.store(acc, memory.acc, getRow(row), d);
     }
   };

@@ -33,8 +33,9 @@ private:
     Value first;
     SmallVector<Place> places;
   };
-  /// Runs `body` with all columns that the group sees.
-  void forColumns(function_ref<void(const Columns &)> body) const;
+  /// Runs `body` with all columns that the group sees, `count` at once.
+  void forColumns(int64_t count,
+                  function_ref<void(const Columns &)> body) const;
 
   /// Rows of memory that are prefetched beside the pieces of a field. The field
   /// has parts of some pieces, beside each of which as many rows are prefetched
@@ -43,11 +44,12 @@ private:
     SmallVector<Value> rows;
     int64_t size, width;
   };
-  /// Finds what is prefetched of fields of the tokens [from, to) of the columns
-  /// of the next tile, beside the pieces of the first one. Rows that are less
-  /// or more than those pieces are prefetched at once.
-  NextRows startPrefetches(const Columns &all, int64_t from, int64_t to,
+  /// Finds what is prefetched of fields of columns of the next tile, beside the
+  /// pieces of the first field: with products of keys or of values. Rows that
+  /// are less or more than those pieces are prefetched at once.
+  NextRows startPrefetches(const Columns &all, bool isForKeys,
                            ArrayRef<const HeadField *> fields) const;
+  NextRows startPrefetchesForValues(const Columns &all) const;
   /// Prefetches what is beside the piece at `d`.
   void prefetchPiece(const NextRows &next, Value d) const;
   /// The place of the next tile that is prefetched for column `j`. Groups after
@@ -56,8 +58,15 @@ private:
   Place getNext(Value j, const Place &current) const;
 
   SmallVector<Value> sumProducts(const Columns &all) const;
+  /// Loads a piece of a key, or of a query, in the form that is multiplied.
+  SmallVector<Value> loadKey(const HeadField &field, const Place &place,
+                             Value d) const;
+  SmallVector<Value> loadQuery(const HeadField &field, int64_t row,
+                               Value d) const;
   void rescale(Value factors) const;
   void addColumns(const Columns &all, bool skipsUnseen) const;
+  /// Adds columns that are all seen by dot products of pairs of tokens.
+  void addPairs(const Columns &all) const;
   /// A row of the group in memory.
   Value getRow(int64_t row) const;
 

@@ -29,6 +29,16 @@ HeadPieces::HeadPieces(const HostAttention &attention, Value cache,
   width = isPaired ? kPairedWidth : kvcache::getLanes(cache, boundary, most);
 }
 
+Value HeadPieces::loadPairs(Value cache, const Place &place, Value head,
+                            Value d) const {
+  const Frame &frame = attention->frame;
+  OpBuilder &builder = frame.builder;
+  Value elements =
+      loadElements(frame, cache, place, head, d, width, builder.getBF16Type());
+  auto words = VectorType::get(kLanes, builder.getI32Type());
+  return vector::BitCastOp::create(builder, frame.loc, words, elements);
+}
+
 SmallVector<Value> HeadPieces::load(Value cache, const Place &place, Value head,
                                     Value d) const {
   const Frame &frame = attention->frame;
@@ -36,10 +46,8 @@ SmallVector<Value> HeadPieces::load(Value cache, const Place &place, Value head,
   Type f32 = builder.getF32Type();
   if (!isPaired)
     return {attention->loader.load(cache, place, head, d, width, f32)};
-  Value elements =
-      loadElements(frame, cache, place, head, d, width, builder.getBF16Type());
-  auto words = VectorType::get(kLanes, builder.getI32Type());
-  Value pairs = vector::BitCastOp::create(builder, frame.loc, words, elements);
+  Value pairs = loadPairs(cache, place, head, d);
+  auto words = cast<VectorType>(pairs.getType());
   auto constant = [&](int64_t bits) -> Value {
     Attribute attr = builder.getI32IntegerAttr(bits);
     return arith::ConstantOp::create(builder, frame.loc,

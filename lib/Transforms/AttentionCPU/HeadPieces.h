@@ -28,6 +28,8 @@ public:
              int64_t most);
 
   int64_t getWidth() const { return width; }
+  /// Whether pieces are pairs of bf16 in memory.
+  bool arePairs() const { return isPaired; }
   int64_t countVectors() const { return isPaired ? 2 : 1; }
   /// The lanes of a vector.
   int64_t getLanes() const { return width / countVectors(); }
@@ -36,6 +38,8 @@ public:
   /// constructor.
   SmallVector<Value> load(Value cache, const Place &place, Value head,
                           Value d) const;
+  /// Loads such a piece of pairs, as i32.
+  Value loadPairs(Value cache, const Place &place, Value head, Value d) const;
   /// Loads and stores the vectors of a piece of row `row` of memory.
   SmallVector<Value> load(Value memory, Value row, Value d) const;
   void store(ArrayRef<Value> vectors, Value memory, Value row, Value d) const;

@@ -72,8 +72,8 @@ struct HostAttention {
   TokenLoader loader;
   /// The factor of all queries.
   Value factor;
-  /// The instructions of many rows: those of the target, if they are for such
-  /// operands.
+  /// The instructions of many rows, and of few ones if they are `Dot` and those
+  /// have pairs: those of the target, if they are for such operands.
   HostMma mma;
 };
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "HostMmaBuilder.h"
+#include "PairBuilder.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -29,12 +30,6 @@ int64_t HostMmaBuilder::getMostVectors() const {
   return frame.target.vectorBits < 512 ? 1 : kPanelVectors;
 }
 
-/// The pairs of a vector as its elements.
-static Value getElements(const Frame &frame, Value pairs) {
-  auto type = VectorType::get(2 * kLanes, frame.builder.getBF16Type());
-  return vector::BitCastOp::create(frame.builder, frame.loc, type, pairs);
-}
-
 Value HostMmaBuilder::loadTile(Type element, Value memory,
                                ValueRange indices) const {
   int64_t columns = kLanes * 32 / element.getIntOrFloatBitWidth();
@@ -47,7 +42,7 @@ Value HostMmaBuilder::loadLhs(Value memory, ValueRange indices) const {
   if (kind == HostMma::AMX)
     return loadTile(frame.builder.getBF16Type(), memory, indices);
   Value number = lanes.broadcast(memory, indices);
-  return kind == HostMma::Dot ? getElements(frame, number) : number;
+  return kind == HostMma::Dot ? PairBuilder(frame).getElements(number) : number;
 }
 
 Value HostMmaBuilder::loadRhs(Value memory, Value vector, Value row) const {
@@ -55,7 +50,7 @@ Value HostMmaBuilder::loadRhs(Value memory, Value vector, Value row) const {
   if (kind == HostMma::AMX)
     return loadTile(frame.builder.getBF16Type(), memory, {vector, row, zero});
   Value rows = lanes.load(memory, {vector, row, zero});
-  return kind == HostMma::Dot ? getElements(frame, rows) : rows;
+  return kind == HostMma::Dot ? PairBuilder(frame).getElements(rows) : rows;
 }
 
 Value HostMmaBuilder::loadAcc(Value memory, Value vector, Value row) const {

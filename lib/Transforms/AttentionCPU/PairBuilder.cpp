@@ -41,6 +41,12 @@ Value PairBuilder::getFloats(Value bits) const {
   return arith::BitcastOp::create(frame.builder, frame.loc, type, bits);
 }
 
+Value PairBuilder::getElements(Value pairs) const {
+  int64_t count = cast<VectorType>(pairs.getType()).getNumElements();
+  auto type = VectorType::get(2 * count, frame.builder.getBF16Type());
+  return vector::BitCastOp::create(frame.builder, frame.loc, type, pairs);
+}
+
 Value PairBuilder::joinElements(Value floats) const {
   OpBuilder &builder = frame.builder;
   auto type = cast<VectorType>(floats.getType());
@@ -51,6 +57,16 @@ Value PairBuilder::joinElements(Value floats) const {
                                  type.clone(builder.getI16Type()), bits);
   auto pairs = VectorType::get(type.getNumElements() / 2, builder.getI32Type());
   return vector::BitCastOp::create(builder, frame.loc, pairs, bits);
+}
+
+Value PairBuilder::getRoundedBits(Value floats) const {
+  Value bits = getBits(floats);
+  return arith::AddIOp::create(frame.builder, frame.loc, bits,
+                               constant(bits.getType(), kRounding));
+}
+
+Value PairBuilder::roundElements(Value floats) const {
+  return joinElements(getFloats(getRoundedBits(floats)));
 }
 
 Value PairBuilder::joinHighHalves(Value low, Value high) const {
@@ -66,12 +82,7 @@ Value PairBuilder::join(Value low, Value high) const {
 }
 
 Value PairBuilder::round(Value low, Value high) const {
-  auto add = [&](Value floats) -> Value {
-    Value bits = getBits(floats);
-    return arith::AddIOp::create(frame.builder, frame.loc, bits,
-                                 constant(bits.getType(), kRounding));
-  };
-  return joinHighHalves(add(low), add(high));
+  return joinHighHalves(getRoundedBits(low), getRoundedBits(high));
 }
 
 Value PairBuilder::getLow(Value pair) const {

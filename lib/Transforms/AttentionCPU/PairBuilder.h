@@ -19,8 +19,12 @@ class PairBuilder {
 public:
   explicit PairBuilder(const Frame &frame) : frame(frame) {}
 
+  /// The bf16 of a vector of pairs.
+  Value getElements(Value pairs) const;
   /// Joins neighbouring elements of a vector of f32 that are exact in bf16.
   Value joinElements(Value floats) const;
+  /// Joins neighbouring elements of a vector of f32, rounded as by `round`.
+  Value roundElements(Value floats) const;
   /// Joins lanes of f32 that are exact in bf16.
   Value join(Value low, Value high) const;
   /// Joins lanes of f32 rounded to nearest, ties away from zero. The NaN whose
@@ -36,6 +40,8 @@ public:
   Value getNonFinite(Value pair) const;
 
 private:
+  /// The bits of floats plus half of the last bit of a bf16.
+  Value getRoundedBits(Value floats) const;
   /// Joins the high halves of lanes of 32 bits.
   Value joinHighHalves(Value low, Value high) const;
   Value getBits(Value floats) const;

@@ -12,6 +12,7 @@
 #include "../Attention/ScoreRegions.h"
 #include "../Attention/SeenRanges.h"
 #include "GroupProducts.h"
+#include "PairBuilder.h"
 #include "SeenBits.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -78,13 +79,31 @@ static HeadField getValueField(const HostAttention &attention) {
   return {cache, 0, size, HeadPieces(attention, cache, size, kLanes)};
 }
 
+/// Whether dot products of pairs multiply few rows: where a CPU has tiles too,
+/// dot products take as long as those of f32.
+static bool multipliesPairs(const HostAttention &attention,
+                            ArrayRef<HeadField> fields) {
+  Type query = getElementTypeOrSelf(getQueries(attention.op).first);
+  return attention.mma == HostMma::Dot && query.isBF16() &&
+         llvm::all_of(fields, [](const HeadField &field) {
+           return field.pieces.arePairs();
+         });
+}
+
 FewRowsMemory::FewRowsMemory(const HostAttention &attention)
     : heads(countHeads(attention)), keys(getKeyFields(attention)),
       values(getValueField(attention)) {
   AttentionOp op = attention.op;
   int64_t rows = heads * kFewRows;
   Type f32 = attention.frame.builder.getF32Type();
-  queries = attention.allocate({rows, attention.sizes.keySize}, f32);
+  Type i32 = attention.frame.builder.getI32Type();
+  if (multipliesPairs(attention, keys) && values.pieces.arePairs()) {
+    queries = attention.allocate({rows, attention.sizes.keySize / 2}, i32);
+    factors = attention.allocate({rows}, f32);
+    probPairs = attention.allocate({kFewRows, kTileTokens / 2}, i32);
+  } else {
+    queries = attention.allocate({rows, attention.sizes.keySize}, f32);
+  }
   acc = attention.allocate({rows, attention.sizes.valueSize}, f32);
   rowMax = attention.allocate({rows}, f32);
   rowSum = attention.allocate({rows}, f32);
@@ -97,8 +116,7 @@ FewRowsMemory::FewRowsMemory(const HostAttention &attention)
   valueScales =
       op.getValueCache() ? allocateScales(op.getValueCache()) : keyScales;
   if (op.getRows())
-    ids =
-        attention.allocate({kWordTokens}, attention.frame.builder.getI32Type());
+    ids = attention.allocate({kWordTokens}, i32);
   scores = attention.allocate({kFewRows, kTileTokens}, f32);
 }
 
@@ -160,6 +178,12 @@ private:
     return vector::LoadOp::create(frame.builder, frame.loc,
                                   f.vectorOf(kTileTokens), scales,
                                   frame.index(0));
+  }
+  Value loadFactor(int64_t row) const {
+    Value inMemory = frame.add(group.inMemory, frame.index(row));
+    return f.splat(memref::LoadOp::create(frame.builder, frame.loc,
+                                          memory.factors, inMemory),
+                   kTileTokens);
   }
   Value loadOfRows(Value numbers) const {
     return vector::LoadOp::create(frame.builder, frame.loc,
@@ -249,6 +273,8 @@ SmallVector<Value> GroupSoftmax::getScores() const {
     Value score = vector::LoadOp::create(
         frame.builder, frame.loc, f.vectorOf(kTileTokens), memory.scores,
         ValueRange{frame.index(k), frame.index(0)});
+    if (memory.hasDots())
+      score = f.mul(score, loadFactor(k));
     if (memory.keyScales)
       score = f.mul(score, loadScales(memory.keyScales));
     regions.addRow(frame.add(group.first.queryHead, frame.index(k)),
@@ -286,6 +312,10 @@ GroupSoftmax::Result GroupSoftmax::run(const TokenRange &seen) const {
     if (memory.valueScales)
       prob = f.select(areAdmitted[k],
                       f.mul(prob, loadScales(memory.valueScales)), none);
+    if (memory.hasDots())
+      vector::StoreOp::create(
+          frame.builder, frame.loc, PairBuilder(frame).roundElements(prob),
+          memory.probPairs, ValueRange{frame.index(k), frame.index(0)});
     vector::StoreOp::create(frame.builder, frame.loc, prob, memory.scores,
                             ValueRange{frame.index(k), frame.index(0)});
   }

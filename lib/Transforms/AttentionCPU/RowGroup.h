@@ -34,8 +34,11 @@ struct FewRowsMemory {
   SmallVector<HeadField, 2> keys;
   HeadField values;
   /// Queries times the factor, and accumulators of values, in the order of
-  /// pieces: [rows, size].
+  /// pieces: [rows, size]. With dot products, queries are pairs of bf16 without
+  /// the factor: [rows, size / 2] of i32.
   Value queries, acc;
+  /// The factors of scores, [rows]; null unless products are dot products.
+  Value factors;
   /// [rows] each.
   Value rowMax, rowSum;
   /// Scales of the tokens of a tile, [tokens]; null without them.
@@ -46,6 +49,12 @@ struct FewRowsMemory {
   /// Products of the queries of a group with the keys of a tile, and then
   /// probs: [rows, tokens].
   Value scores;
+  /// Probs rounded to pairs of bf16, [rows, tokens / 2] of i32; null unless
+  /// products are dot products.
+  Value probPairs;
+
+  /// Whether products are dot products of pairs of bf16, not of f32.
+  bool hasDots() const { return static_cast<bool>(factors); }
 };
 
 /// The tile of tokens from `first` on, for a head; those after `last` are
