@@ -96,11 +96,17 @@ void IndexScoresOp::build(OpBuilder &b, OperationState &state, Value q,
                           Value cache, Value rowOffsets, Value scores,
                           Value weights) {
   build(b, state, TypeRange(getTensorTypes(scores)), q, cache, rowOffsets,
-        scores, weights, /*lengths=*/Value(), UnitAttr(), UnitAttr(),
-        IntegerAttr(), IntegerAttr(), IntegerAttr());
+        scores, weights, /*lengths=*/Value(), /*q_scales=*/Value(), UnitAttr(),
+        UnitAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
 }
 
-/// (C1).
+int64_t IndexScoresOp::countQScales() {
+  return getQScales()
+             ? cast<ShapedType>(getQScales().getType()).getShape().back()
+             : 0;
+}
+
+/// (C1), (C9), (C10).
 static LogicalResult verifyIndexQueries(IndexScoresOp op) {
   auto cache = cast<CacheTypeInterface>(op.getCache().getType());
   int64_t heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1);
@@ -114,7 +120,17 @@ static LogicalResult verifyIndexQueries(IndexScoresOp op) {
     return op.emitOpError() << "expects the head size of 'cache' to be a "
                             << "multiple of " << IndexScoresOp::kElements
                             << ", got " << elements;
-  return verifyRows(op, "q", op.getQ().getType(), heads, elements);
+  Value scales = op.getQScales();
+  if (getElementTypeOrSelf(op.getQ()).isInteger() != bool(scales))
+    return op.emitOpError()
+           << "expects 'q' to have elements of i8 with "
+           << "'q_scales', and only then, got " << op.getQ().getType();
+  if (!scales)
+    return verifyRows(op, "q", op.getQ().getType(), heads, elements);
+  if (failed(verifyRows(op, "q", op.getQ().getType(), heads, elements / 2)))
+    return failure();
+  return verifyRows(op, "q_scales", scales.getType(), heads,
+                    elements / IndexScoresOp::kElements);
 }
 
 /// (C3), (C4).
@@ -135,8 +151,11 @@ static LogicalResult verifyIndexScores(IndexScoresOp op) {
     return op.emitOpError()
            << "expects 'weights' to have the " << heads << " heads of 'q', got "
            << op.getWeights().getType();
-  return verifyCommonSize(
-      op, "rows", {{op.getQ(), 0}, {op.getWeights(), 0}, {op.getScores(), 0}});
+  return verifyCommonSize(op, "rows",
+                          {{op.getQ(), 0},
+                           {op.getQScales(), 0},
+                           {op.getWeights(), 0},
+                           {op.getScores(), 0}});
 }
 
 LogicalResult IndexScoresOp::verify() {
@@ -151,7 +170,9 @@ LogicalResult IndexScoresOp::verify() {
     return failure();
   // (C5)
   if (failed(verifyApart(*this, {"scores", getScores()},
-                         {{"q", getQ()}, {"weights", getWeights()}})))
+                         {{"q", getQ()},
+                          {"q_scales", getQScales()},
+                          {"weights", getWeights()}})))
     return failure();
   // (C7)
   if (failed(verifyElementsApart(*this, {{"scores", getScores()}})))

@@ -291,6 +291,24 @@ func.func @index_scores_of_tiles(%q: memref<?x64x128xf8E4M3FN>, %cache: !scaled_
   return
 }
 
+// With MXFP4, each 32 elements of queries are a product, which is scaled.
+// CHECK-LABEL: func.func @index_scores_of_mxfp4(
+// GPU:           kvcache.alloc_tile : !kvcache.tile<128x128xf16, swizzle_128b>
+// GPU:           kvcache.alloc_tile : !kvcache.tile<32x16xf32>
+// GPU:           vector.load {{.*}} : memref<?x16x64xi8>, vector<4xi8>
+// GPU:           vector.bitcast {{.*}} : vector<4xi8> to vector<8xf4E2M1FN>
+// GPU:           arith.extf {{.*}} : f8E8M0FNU to f32
+// GPU-COUNT-8:   kvcache.fragment_load {{.*}} -> !kvcache.fragment<16x32xf16, mma_a16_pairs>
+// GPU-COUNT-8:   kvcache.fragment_mma {{.*}} {paired}
+// GPU-NOT:       kvcache.fragment_mma
+// CPU:           vector.bitcast {{.*}} : vector<16xi8> to vector<32xf4E2M1FN>
+// CPU:           arith.extf {{.*}} : f8E8M0FNU to f32
+// CPU:           math.fma
+func.func @index_scores_of_mxfp4(%q: memref<?x16x64xi8>, %cache: !scaled_index, %n: memref<?xi32>, %scores: memref<?x?xf32>, %scales: memref<?x16x4xf8E8M0FNU>) {
+  kvcache.index_scores %q, %cache rows %n outs(%scores) q_scales %scales {sum_heads} : memref<?x16x64xi8>, !scaled_index, memref<?xi32>, memref<?x?xf32>, memref<?x16x4xf8E8M0FNU>
+  return
+}
+
 // A thread of a block loads four scores before it ranks them, and a barrier
 // separates loads from stores to the buffer. The CPU has one candidate at a time.
 // CHECK-LABEL: func.func @top_rows(

@@ -119,7 +119,7 @@ def draw_scores(draw, params):
     return kvcache.ops.index_scores(
         params, draw.choice([1, 3, 12, 32, 64]), relu=draw.random() < 0.5, sum_heads=draw.random() < 0.5,
         width=maybe(draw, [2, 4]) or 1, block=maybe(draw, [1, 8, 128]), weights=draw.random() < 0.5,
-        dtype=maybe(draw, ["f32", "bf16", "f16", "f8E4M3FN", "f8E5M2"]), block_threads=maybe(draw, [32, 1024]),
+        dtype=maybe(draw, ["f32", "bf16", "f16", "f8E4M3FN", "f8E5M2", "f4E2M1FN"]), block_threads=maybe(draw, [32, 1024]),
     )
 
 

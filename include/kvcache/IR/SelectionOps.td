@@ -136,6 +136,10 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     specified. If all elements of a token have one scale, it is multiplied with
     last.
 
+    With `q_scales`, queries have the format MXFP4: a byte of `q` has two
+    elements of f4E2M1FN, the first one in its low bits. Element d is multiplied by
+    `q_scales[r, h, d div 32]`.
+
     With `kvcache-expand-ops{checks=1}`, a row that needs more columns than
     `scores` has is an error. Without, it has the scores of these columns.
 
@@ -144,8 +148,9 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     - `sum_heads`, without `block`, of a multiple of 16 heads,
     - keys of at most 128 elements of f8E4M3FN, f8E5M2, f16 or bf16, with at most
       one scale for a token,
-    - queries of fp8 or of the elements of products: bf16 for keys of bf16, and
-      f16 otherwise. So keys and queries are exact, and sums are f32.
+    - queries of fp8, of MXFP4, or of the elements of products: bf16 for keys of
+      bf16, and f16 otherwise. So keys and queries are exact, and sums are f32.
+      Of MXFP4, 32 elements are a product of their own, which is then scaled.
 
     A block then scores eight tiles of 128 keys of fp8, or of 64 others, for
     `128 div Hi` rows of a sequence: it reads each key once for all of these.
@@ -154,17 +159,21 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     threads of a block, by default 256.
 
     Constraints:
-    - (C1) `q` has a static number of heads, from 1 to 64, and the head size of
-      the cache, a multiple of 32; the elements of a head are contiguous.
+    - (C1) `q` has a static number of heads, from 1 to 64, and the head size E of
+      the cache, a multiple of 32; with `q_scales` E / 2 bytes. The elements of
+      a head are contiguous.
     - (C2) the cache has one head, and no zero points.
     - (C3) `scores` has two dimensions with `sum_heads`, and otherwise three, of
       which the second is the heads of `q`.
-    - (C4) `weights` has the heads of `q`, and `q`, `weights` and `scores` have one
-      number of rows.
+    - (C4) `weights` has the heads of `q`, and `q`, `q_scales`, `weights` and
+      `scores` have one number of rows.
     - (C5) `scores` shares no memory with another operand.
     - (C6) `block_threads` is a multiple of 32 from 32 to 1024.
     - (C7) no two elements of `scores` share memory.
     - (C8) a `width` of more than 1 needs `lengths`.
+    - (C9) `q` has elements of i8 with `q_scales`, and only then.
+    - (C10) `q_scales` has the heads of `q`, and E / 32 scales of each, which
+      are contiguous.
 
     Example:
 
@@ -185,7 +194,8 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     ```
   }];
   let arguments = !con((ins
-    Arg<KVCache_NarrowRows, "queries, [total, Hi, E]">:$q,
+    Arg<KVCache_IndexQueries, "queries, [total, Hi, E], or bytes, [total, Hi, E / 2]">
+        :$q,
     Arg<KVCache_AnyConvertingCache, "a layer's index keys">:$cache,
     Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
     Arg<KVCache_Scores, "scores, [total, N] or [total, Hi, N]">:$scores,
@@ -193,6 +203,8 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
         :$weights,
     Arg<Optional<KVCache_Numbers>,
         "tokens of each sequence before this step, [batch]">:$lengths,
+    Arg<Optional<KVCache_DenseOf<[F8E8M0FNU], 3>>,
+        "scales of 32 elements of `q` each, [total, Hi, E / 32]">:$q_scales,
     UnitAttr:$relu,
     UnitAttr:$sum_heads,
     DefaultValuedAttr<KVCache_SplitSize, "1">:$width,
@@ -204,18 +216,21 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     "::mlir::Value":$scores, CArg<"::mlir::Value", "{}">:$weights)>];
   let assemblyFormat = [{
     $q `,` $cache `rows` $row_offsets `outs` `(` $scores `)`
-    (`weights` $weights^)? (`lengths` $lengths^)? attr-dict
+    (`weights` $weights^)? (`lengths` $lengths^)?
+    (`q_scales` $q_scales^)? attr-dict
     `:` type(operands) (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
     /// The most index heads.
     static constexpr int64_t kMostHeads = 64;
-    /// A divisor of the elements of a key.
+    /// A divisor of the elements of a key, and those of a query with a scale.
     static constexpr int64_t kElements = 32;
 
     MutableOperandRange getDpsInitsMutable() { return getScoresMutable(); }
     /// The entries of a column.
     int64_t getBlockSize() { return getBlock().value_or(1); }
+    /// The scales of a query, or 0.
+    int64_t countQScales();
   }];
   let hasVerifier = 1;
 }

@@ -33,6 +33,9 @@ def KVCache_Positions
     : AnyTypeOf<[KVCache_WideNumbers, KVCache_DenseOf<[I32, I64], 2>]>;
 /// Such rows as attention reads and writes.
 def KVCache_NarrowRows : KVCache_DenseOf<[F32, F16, BF16, F8E4M3FN, F8E5M2], 3>;
+/// Such rows as index queries: floats, or bytes of two elements of 4 bits.
+def KVCache_IndexQueries
+    : KVCache_DenseOf<[F32, F16, BF16, F8E4M3FN, F8E5M2, I8], 3>;
 /// Such rows of fp8.
 def KVCache_FP8Rows : KVCache_DenseOf<[F8E4M3FN, F8E5M2], 3>;
 /// A factor of all elements of a cache, or one for each head.

@@ -9,6 +9,7 @@
 #include "IndexScores.h"
 
 #include "../Builders/Heads.h"
+#include "IndexQueries.h"
 #include "RowPosition.h"
 #include "TiledScores.h"
 
@@ -43,7 +44,7 @@ class EntryScorer {
 public:
   EntryScorer(IndexScoresOp op, const Frame &frame, const ScoreRow &row)
       : op(op), frame(frame), builder(frame.builder), loc(frame.loc),
-        f(builder, loc), row(row),
+        f(builder, loc), row(row), queries(op, frame),
         type(cast<CacheTypeInterface>(op.getCache().getType())),
         heads(cast<MemRefType>(op.getQ().getType()).getDimSize(1)),
         headsAtOnce(getDivisorUpTo(heads, kHeadsAtOnce)) {}
@@ -136,6 +137,8 @@ private:
     int64_t size = type.getHeadSize();
     int64_t lanes = getLanes(op.getCache(), size,
                              frame.isGPU ? kElementsOfLoad : kElementsOnCPU);
+    if (queries.hasScales())
+      lanes = std::gcd(lanes, IndexScoresOp::kElements);
     int64_t sumLanes = frame.isGPU ? std::gcd(lanes, kLanesOfSum) : lanes;
     SmallVector<Value> zeros(headsAtOnce, f.constant(f.vectorOf(sumLanes), 0));
     auto loop = scf::ForOp::create(
@@ -144,10 +147,13 @@ private:
           Value key =
               loadUnscaled(frame, op.getCache(), {row.sequence, entry, Value()},
                            frame.index(0), d, lanes, f.f32);
-          SmallVector<Value> sums(carried);
+          SmallVector<Value> sums(queries.hasScales() ? ValueRange(zeros)
+                                                      : carried);
           for (int64_t first = 0; first < lanes; first += sumLanes)
             addProducts(sums, slice(key, first, sumLanes), head,
                         frame.add(d, frame.index(first)));
+          if (queries.hasScales())
+            scaleQueries(sums, carried, head, d);
           scf::YieldOp::create(builder, loc, sums);
         });
     return llvm::map_to_vector(loop.getResults(),
@@ -160,8 +166,22 @@ private:
     int64_t lanes = cast<VectorType>(key.getType()).getNumElements();
     for (auto [offset, sum] : llvm::enumerate(sums)) {
       Value own = frame.add(head, frame.index(offset));
-      Value q = loadDense(frame, op.getQ(), {row.row, own}, d, lanes);
-      sum = f.fma(convertLanes(frame, q, f.f32), key, sum);
+      Value q = queries.load(row.row, own, d, lanes, f.f32);
+      sum = f.fma(q, key, sum);
+    }
+  }
+
+  /// Multiplies products of elements of queries from `d` on by the scale of
+  /// their group, and adds them to `sums`.
+  void scaleQueries(MutableArrayRef<Value> products, ValueRange sums,
+                    Value head, Value d) {
+    Value group = frame.div(d, IndexScoresOp::kElements);
+    for (int64_t offset = 0; offset < headsAtOnce; ++offset) {
+      Value own = frame.add(head, frame.index(offset));
+      Value &product = products[offset];
+      Value scale =
+          f.broadcast(queries.loadScale(row.row, own, group), product);
+      product = f.fma(product, scale, sums[offset]);
     }
   }
 
@@ -191,6 +211,7 @@ private:
   Location loc;
   FloatBuilder f;
   ScoreRow row;
+  IndexQueries queries;
   CacheTypeInterface type;
   int64_t heads, headsAtOnce;
 };
@@ -200,8 +221,7 @@ private:
 /// Computes the score of a column of a row, if it has one.
 static void scoreColumn(IndexScoresOp op, const Frame &frame, Value row,
                         Value column) {
-  frame.checkFirst(row, "row",
-                   {{"q", op.getQ()}, {"weights", op.getWeights()}});
+  IndexQueries(op, frame).checkRow(row);
   RowPosition position = RowPosition::find(
       frame, {op.getCache(), op.getRowOffsets(), op.getLengths()}, row);
   Value entries = frame.div(position.visible, op.getWidth());

@@ -30,7 +30,8 @@ static FloatType getLane(Type key, Type query) {
   if (!isByte && !key.isF16() && !key.isBF16())
     return {};
   Type lane = isByte ? f16 : key;
-  bool isExact = query == lane || hasUse(query, FormatUse::FP8);
+  bool isMXFP4 = query.isInteger();
+  bool isExact = query == lane || hasUse(query, FormatUse::FP8) || isMXFP4;
   return isExact ? cast<FloatType>(lane) : FloatType();
 }
 
@@ -49,7 +50,8 @@ std::optional<KeyTiles> KeyTiles::choose(IndexScoresOp op) {
   int64_t keys = bytes == bytesOfLane * size ? kMostKeys / 2 : kMostKeys;
   auto type = TileType::get(op.getContext(), keys, size, element,
                             getMatrixSwizzle(bytes / bytesOfLane));
-  return KeyTiles{type, lane, heads, size};
+  int64_t groups = std::max<int64_t>(op.countQScales(), 1);
+  return KeyTiles{type, lane, heads, size, groups};
 }
 
 int64_t KeyTiles::countRows() const {

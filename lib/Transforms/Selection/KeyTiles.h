@@ -34,6 +34,9 @@ struct KeyTiles {
   /// The elements of products.
   FloatType lane;
   int64_t heads, size;
+  /// The groups of elements of queries that have scales: each is a product of
+  /// its own. 1 without scales.
+  int64_t groups;
 
   /// Whether elements are widened in registers.
   bool dequantizes() const { return key.getElementType() != lane; }
@@ -42,9 +45,11 @@ struct KeyTiles {
   int64_t countFragments() const {
     return countKeys() * kWarp / kThreads / kKeys;
   }
+  /// The elements of a product.
+  int64_t countElements() const { return size / groups; }
   /// The keys of a warp in registers: 16 rows of a left operand.
   FragmentType getFragment() const {
-    return FragmentType::get(lane.getContext(), {kKeys, size}, lane,
+    return FragmentType::get(lane.getContext(), {kKeys, countElements()}, lane,
                              dequantizes() ? FragmentLayout::MmaA16Pairs
                                            : FragmentLayout::MmaA16,
                              /*partial=*/false);

@@ -33,13 +33,18 @@ void ScoreStage::allocate() {
                                              Type(tiles.key), /*producers=*/0));
   pipeOp.setConsumerRegisters(kRegisters);
   pipe = pipeOp;
-  int64_t rows = tiles.countRows();
+  int64_t most = tiles.countRows();
   queries =
-      allocateTile(getMatrixTile(tiles.lane, rows * tiles.heads, tiles.size));
+      allocateTile(getMatrixTile(tiles.lane, most * tiles.heads, tiles.size));
+  auto allocateFactors = [&](int64_t perRow) {
+    return allocateTile(TileType::get(op.getContext(), most * perRow,
+                                      tiles.heads, frame.builder.getF32Type(),
+                                      Swizzle::None));
+  };
   if (op.getWeights())
-    weights =
-        allocateTile(TileType::get(op.getContext(), rows, tiles.heads,
-                                   frame.builder.getF32Type(), Swizzle::None));
+    weights = allocateFactors(1);
+  if (rows.hasScales())
+    scales = allocateFactors(tiles.groups);
 }
 
 void ScoreStage::copyTile(const ScoreWork &work, Value number, Value count) {
@@ -64,6 +69,8 @@ void ScoreStage::storeRows(const ScoreWork &work) {
   storeQueries(work);
   if (weights)
     storeWeights(work);
+  if (scales)
+    storeScales(work);
 }
 
 void ScoreStage::storeQueries(const ScoreWork &work) {
@@ -73,9 +80,8 @@ void ScoreStage::storeQueries(const ScoreWork &work) {
     Value query = frame.div(i, runs);
     Value d = frame.mul(frame.rem(i, runs), kRun);
     Value row = frame.add(work.row, frame.div(query, tiles.heads));
-    Value elements = loadDense(frame, op.getQ(),
-                               {row, frame.rem(query, tiles.heads)}, d, kRun);
-    elements = convertLanes(frame, elements, tiles.lane);
+    Value elements =
+        rows.load(row, frame.rem(query, tiles.heads), d, kRun, tiles.lane);
     if (tiles.dequantizes())
       storePairedRun(frame, elements, queries, query, d);
     else
@@ -92,5 +98,19 @@ void ScoreStage::storeWeights(const ScoreWork &work) {
         memref::LoadOp::create(frame.builder, frame.loc, op.getWeights(),
                                ValueRange{frame.add(work.row, row), head});
     TileStoreOp::create(frame.builder, frame.loc, weight, weights, row, head);
+  });
+}
+
+void ScoreStage::storeScales(const ScoreWork &work) {
+  Value all = frame.mul(work.count, tiles.heads * tiles.groups);
+  frame.loop(work.thread, all, frame.index(KeyTiles::kThreads), [&](Value i) {
+    // Groups of a head lie beside each other.
+    Value group = frame.rem(i, tiles.groups),
+          query = frame.div(i, tiles.groups);
+    Value row = frame.div(query, tiles.heads);
+    Value head = frame.rem(query, tiles.heads);
+    Value scale = rows.loadScale(frame.add(work.row, row), head, group);
+    TileStoreOp::create(frame.builder, frame.loc, scale, scales,
+                        frame.add(frame.mul(row, tiles.groups), group), head);
   });
 }

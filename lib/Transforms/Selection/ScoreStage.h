@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_SELECTION_SCORESTAGE_H
 #define KVCACHE_LIB_TRANSFORMS_SELECTION_SCORESTAGE_H
 
+#include "IndexQueries.h"
 #include "KeyTiles.h"
 
 namespace mlir::kvcache {
@@ -27,7 +28,7 @@ struct ScoreWork {
 class ScoreStage {
 public:
   ScoreStage(IndexScoresOp op, const Frame &frame, const KeyTiles &tiles)
-      : op(op), frame(frame), tiles(tiles) {}
+      : op(op), frame(frame), tiles(tiles), rows(op, frame) {}
 
   void allocate();
   Value getPipe() const { return pipe; }
@@ -36,6 +37,9 @@ public:
   Value getQueries() const { return queries; }
   /// The weights of a row of the block in each row; null without weights.
   Value getWeights() const { return weights; }
+  /// The scales of a group of a row of the block in each row, those of all
+  /// groups after each other; null without scales.
+  Value getScales() const { return scales; }
 
   /// Starts the copy of tile `number` of `count`, if there is one.
   void copyTile(const ScoreWork &work, Value number, Value count);
@@ -45,11 +49,13 @@ public:
 private:
   void storeQueries(const ScoreWork &work);
   void storeWeights(const ScoreWork &work);
+  void storeScales(const ScoreWork &work);
 
   IndexScoresOp op;
   const Frame &frame;
   KeyTiles tiles;
-  Value pipe, queries, weights;
+  IndexQueries rows;
+  Value pipe, queries, weights, scales;
 };
 
 } // namespace mlir::kvcache

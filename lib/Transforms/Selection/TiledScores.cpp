@@ -49,9 +49,13 @@ private:
   void scoreTiles();
   /// Scores a tile that begins at an entry.
   void scoreTile(Value number, Value firstEntry);
+  /// Loads the groups of each fragment of keys.
   SmallVector<Value> loadKeys(Value tile);
   /// Loads the scales of the keys of a fragment; null without scales.
   Value loadScales(Value firstEntry);
+  /// Multiplies the groups of a fragment of keys by the queries of 16 heads of
+  /// a row, from one on, with their scales.
+  Value multiply(ValueRange keys, Value row, int64_t head);
   /// Adds the scores of 16 heads of a row, from one on, to `sums`.
   SmallVector<Value> addHeads(ValueRange keys, ValueRange sums, Value row,
                               int64_t head);
@@ -99,8 +103,7 @@ void TiledScorer::scoreBlock(const SequenceTiles &rowTiles, Value tile,
 
 void TiledScorer::findEntries(Value firstEntry) {
   Value last = frame.sub(work.count, frame.index(1));
-  frame.checkFirst(frame.add(work.row, last), "row",
-                   {{"q", op.getQ()}, {"weights", op.getWeights()}});
+  IndexQueries(op, frame).checkRow(frame.add(work.row, last));
   PositionOperands operands{op.getCache(), op.getRowOffsets(), op.getLengths()};
   work.visible =
       RowPosition::find(frame, operands, work.row, work.sequence).visible;
@@ -137,7 +140,7 @@ void TiledScorer::scoreTile(Value number, Value firstEntry) {
     entries.push_back(frame.add(firstEntry, getFirstKey(i)));
     scales.push_back(loadScales(entries.back()));
   }
-  SmallVector<Type> types(fragments, tiles.getFragment());
+  SmallVector<Type> types(fragments * tiles.groups, tiles.getFragment());
   SmallVector<Value> keys =
       b.consumeAll(stage.getPipe(), number, types,
                    [&](Value tile) { return loadKeys(tile); });
@@ -160,8 +163,9 @@ Value TiledScorer::getFirstKey(int64_t fragment) {
 SmallVector<Value> TiledScorer::loadKeys(Value tile) {
   SmallVector<Value> keys;
   for (int64_t i = 0; i < tiles.countFragments(); ++i)
-    keys.push_back(
-        b.load(tiles.getFragment(), tile, getFirstKey(i), frame.index(0)));
+    for (int64_t d = 0; d < tiles.size; d += tiles.countElements())
+      keys.push_back(
+          b.load(tiles.getFragment(), tile, getFirstKey(i), frame.index(d)));
   return keys;
 }
 
@@ -179,21 +183,43 @@ Value TiledScorer::loadScales(Value firstEntry) {
                {firstEntry, Value()});
 }
 
+Value TiledScorer::multiply(ValueRange keys, Value row, int64_t head) {
+  Value query = frame.add(frame.mul(row, tiles.heads), frame.index(head));
+  Value sum;
+  for (auto [group, key] : llvm::enumerate(keys)) {
+    Value product = b.wait(FragmentMmaOp::create(
+        frame.builder, frame.loc, FragmentBuilder::getInFlight(getAcc()), key,
+        /*a_row=*/Value(), /*a_column=*/Value(), stage.getQueries(), query,
+        frame.index(group * tiles.countElements()), /*accumulator=*/Value(),
+        /*thread=*/Value(), /*k=*/IntegerAttr(), Major::K, Major::K,
+        /*rows_first=*/false, /*paired=*/tiles.dequantizes()));
+    if (!stage.getScales())
+      return product;
+    Value scales =
+        b.load(getAcc(), stage.getScales(),
+               frame.add(frame.mul(row, tiles.groups), frame.index(group)),
+               frame.index(head), LoadForm::Repeated);
+    SmallVector<Value> operands{product, scales};
+    if (sum)
+      operands.push_back(sum);
+    sum = b.map(operands, [&](ValueRange element) -> Value {
+      return sum ? f.fma(element[0], element[1], element[2])
+                 : f.mul(element[0], element[1]);
+    });
+  }
+  return sum;
+}
+
 SmallVector<Value> TiledScorer::addHeads(ValueRange keys, ValueRange sums,
                                          Value row, int64_t head) {
-  Value query = frame.add(frame.mul(row, tiles.heads), frame.index(head));
   Value factors;
   if (Value weights = stage.getWeights())
     factors =
         b.load(getAcc(), weights, row, frame.index(head), LoadForm::Repeated);
   SmallVector<Value> added;
-  for (auto [key, sum] : llvm::zip_equal(keys, sums)) {
-    Value product = b.wait(FragmentMmaOp::create(
-        frame.builder, frame.loc, FragmentBuilder::getInFlight(getAcc()), key,
-        /*a_row=*/Value(), /*a_column=*/Value(), stage.getQueries(), query,
-        frame.index(0), /*accumulator=*/Value(), /*thread=*/Value(),
-        /*k=*/IntegerAttr(), Major::K, Major::K, /*rows_first=*/false,
-        /*paired=*/tiles.dequantizes()));
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    Value product =
+        multiply(keys.slice(i * tiles.groups, tiles.groups), row, head);
     SmallVector<Value> operands{product, sum};
     if (factors)
       operands.push_back(factors);

@@ -105,6 +105,10 @@ def check_converted(name: str, dtype: DTypeLike) -> str:
     return _check_dtype(name, dtype, _CONVERTED)
 
 
+def check_index_queries(name: str, dtype: DTypeLike) -> str:
+    return _check_dtype(name, dtype, (*_CONVERTED, "f4E2M1FN"))
+
+
 def fp8_dtype(name: str, dtype: DTypeLike) -> str:
     return _check_dtype(name, dtype, dtypes.formats("FP8"))
 

@@ -14,8 +14,8 @@ from ..pages.inputs import StepInputs
 from .arguments import (
     Tiling,
     attributes_text,
-    check_converted,
     check_given,
+    check_index_queries,
     dense_dtype,
     rows_type,
 )
@@ -29,6 +29,7 @@ from .steps import take_step
 
 _MOST_HEADS = 64
 _ELEMENTS = 32
+_MXFP4 = "f4E2M1FN"
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,11 @@ class IndexSpec:
         )
 
     @property
+    def has_q_scales(self) -> bool:
+        """Whether queries are MXFP4: pairs in bytes, with scales."""
+        return self.dtype == _MXFP4
+
+    @property
     def attributes(self) -> list[str]:
         """The attributes of the op."""
         flags = {"relu": self.relu, "sum_heads": self.sum_heads}
@@ -107,8 +113,11 @@ def index_scores_types(spec: IndexSpec, out: str = "out") -> dict[str, str]:
     """The types of the arrays of the op, by their names in the function."""
     heads = "" if spec.sum_heads else f"x{spec.heads}"
     strides = "?, 1" if spec.sum_heads else "?, ?, 1"
+    size = spec.cache.params.head_dim
+    q = (size // 2, "i8") if spec.has_q_scales else (size, spec.dtype)
+    q_scales = rows_type("?", spec.heads, size // _ELEMENTS, "f8E8M0FNU")
     return {
-        "q": rows_type("?", spec.heads, spec.cache.params.head_dim, spec.dtype),
+        "q": rows_type("?", spec.heads, *q),
         "row_offsets": NUMBERS,
         out: f"memref<?{heads}x?xf32, strided<[{strides}]>>",
         **(
@@ -117,6 +126,7 @@ def index_scores_types(spec: IndexSpec, out: str = "out") -> dict[str, str]:
             else {}
         ),
         **({"token_lengths": NUMBERS} if spec.has_lengths else {}),
+        **({"q_scales": q_scales} if spec.has_q_scales else {}),
     }
 
 
@@ -125,10 +135,11 @@ def write_index_scores(spec: IndexSpec, out: str = "out") -> str:
     types = index_scores_types(spec, out)
     weights = " weights %weights" if spec.weights else ""
     lengths = " lengths %token_lengths" if spec.has_lengths else ""
+    q_scales = " q_scales %q_scales" if spec.has_q_scales else ""
     operands = [types["q"], spec.cache.view_types["key_view"], *list(types.values())[1:]]
     return (
         f"kvcache.index_scores %q, %key_view rows %row_offsets outs(%{out}){weights}"
-        f"{lengths}{attributes_text(spec.attributes)}\n      : {', '.join(operands)}"
+        f"{lengths}{q_scales}{attributes_text(spec.attributes)}\n      : {', '.join(operands)}"
     )
 
 
@@ -142,7 +153,7 @@ class IndexScores(LayerOperation):
     write = staticmethod(index_scores_source)
     functions = ("index_scores",)
     mutates = ("out",)
-    parameters = dict.fromkeys(("q", "weights", "out", "lengths"), "")
+    parameters = dict.fromkeys(("q", "weights", "out", "lengths", "q_scales"), "")
     positional = ("q",)
     _checked = None  # Only Python checks calls.
 
@@ -155,6 +166,7 @@ class IndexScores(LayerOperation):
         weights: Array | None = None,
         out: Array,
         lengths: Array | None = None,
+        q_scales: Array | None = None,
         device: int = 0,
     ) -> None:
         """Scores the tokens of a layer of the cache for each new token.
@@ -165,7 +177,8 @@ class IndexScores(LayerOperation):
             inputs: As for ``append``, after the keys of the step are appended.
             layer: The index of the layer in the cache.
             q: The queries, [total, index_heads, head_dim], in the dtype of the
-                operation.
+                operation; of MXFP4 int8 or uint8, [total, index_heads, head_dim / 2],
+                with the first of two elements in the low bits.
             weights: The factor of each head, float32 [total, index_heads], if it was
                 made with weights.
             out: The scores, float32 [total, n] with ``sum_heads``, or [total,
@@ -173,24 +186,25 @@ class IndexScores(LayerOperation):
                 columns stay as they are.
             lengths: The tokens of each sequence before this step, int32 [batch]; needed
                 with ``width``. None for the lengths of ``inputs``.
+            q_scales: The scales of queries of MXFP4, float8_e8m0fnu [total,
+                index_heads, head_dim / 32].
             device: The device whose tensors it reads.
         """
         spec: IndexSpec = self._spec
         check_given("weights", weights, spec.weights)
+        check_given("q_scales", q_scales, spec.has_q_scales)
         check_lengths(spec, lengths)
         step = take_step(inputs, spec.cache, layer, device)
         if spec.width == 1 and lengths is None:
             check_table(inputs, step.blocks)
-        check_rows(step.offsets, q=q, weights=weights, out=out)
+        check_rows(step.offsets, q=q, q_scales=q_scales, weights=weights, out=out)
         self._check_heads(out)
         check_columns(inputs, lengths, ("out", out), self._count_columns)
-        check_apart(
-            {"out": out},
-            {"q": q, "weights": weights, "lengths": lengths, **step.tensors, **step.tables},
-        )
-        optional = (array for array in (weights, lengths) if array is not None)
+        optional = {"weights": weights, "lengths": lengths, "q_scales": q_scales}
+        check_apart({"out": out}, {"q": q, **optional, **step.tensors, **step.tables})
+        given = (array for array in optional.values() if array is not None)
         operation = self._take_form(replace(spec, has_lengths=lengths is not None))
-        operation._call_on_layer(inputs, layer, step, q, step.offsets, out, *optional)
+        operation._call_on_layer(inputs, layer, step, q, step.offsets, out, *given)
 
     def _count_columns(self, tokens: int) -> int:
         """The columns of a row that sees so many tokens."""
@@ -237,8 +251,8 @@ def index_scores(
         block: The rows of the cache of which a column has the largest score. None for a
             column for each row.
         weights: Whether calls give a factor for each new token and head.
-        dtype: The type of queries: f32, f16, bf16 or fp8. By default that of the cache,
-            or bf16 if its elements are neither.
+        dtype: The type of queries: f32, f16, bf16, fp8, or f4E2M1FN for MXFP4 with
+            scales. By default that of the cache, or bf16 if its elements are neither.
         target: As in ``jit``.
         separate: As for ``append``, like ``table``.
         table: As for ``append``.
@@ -254,7 +268,7 @@ def index_scores(
     cache = CacheForm.of(params, separate, None, table)
     name = dense_dtype(params, None)
     if dtype is not None:
-        name = check_converted("dtype", dtype)
+        name = check_index_queries("dtype", dtype)
     tiling = Tiling(block_threads).checked()
     options = relu, sum_heads, width, block, weights
     spec = IndexSpec(cache, name, index_heads, *options, tiling).checked()

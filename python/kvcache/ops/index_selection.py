@@ -11,7 +11,7 @@ from ..checks import check_flag
 from ..dtypes import DTypeLike
 from ..execution.arrays import Array
 from ..pages.inputs import StepInputs
-from .arguments import check_converted, check_given, check_paged, dense_dtype
+from .arguments import check_given, check_index_queries, check_paged, dense_dtype
 from .array_checks import check_rows, check_table
 from .cache_forms import CacheForm, prefix_names, write_function
 from .index_scoring import (
@@ -86,6 +86,7 @@ class IndexRows(Operation):
         out: Array,
         tokens: Array | None = None,
         lengths: Array | None = None,
+        q_scales: Array | None = None,
         device: int = 0,
     ) -> None:
         """Scores the tokens of a layer for each new token, and selects the best rows.
@@ -104,21 +105,24 @@ class IndexRows(Operation):
             out: The rows of the selection, as for ``top_rows``.
             tokens: The numbers of these tokens, as for ``top_rows``.
             lengths: The tokens of each sequence before this step, as for both.
+            q_scales: The scales of queries, as for ``index_scores``.
             device: The device whose tensors it reads.
         """
         spec: IndexRowsSpec = self._spec
         check_given("weights", weights, spec.scores.weights)
+        check_given("q_scales", q_scales, spec.scores.has_q_scales)
         check_lengths(spec.scores, lengths)
         index = take_step(index_inputs, spec.scores.cache, layer, device)
         step = take_step(inputs, spec.selection.cache, 0, device)
         if spec.scores.width == 1 and lengths is None:
             check_table(index_inputs, index.blocks)
         check_selection(spec.selection, out, scores, tokens)
-        check_rows(step.offsets, q=q, weights=weights, scores=scores, out=out)
+        optional = {"weights": weights, "q_scales": q_scales}
+        check_rows(step.offsets, q=q, **optional, scores=scores, out=out)
         check_columns(
             inputs, lengths, ("scores", scores), spec.selection.count_candidates
         )
-        others = {"q": q, "weights": weights, "lengths": lengths, **index.tensors}
+        others = {"q": q, **optional, "lengths": lengths, **index.tensors}
         check_apart(
             {"scores": scores, "out": out, "tokens": tokens},
             {**others, **index.tables, **step.tables},
@@ -132,7 +136,7 @@ class IndexRows(Operation):
             ),
         )
         given = {"q": q, "row_offsets": step.offsets, "scores": scores}
-        given |= {"weights": weights, "out": out, "tokens": tokens}
+        given |= {**optional, "out": out, "tokens": tokens}
         given["token_lengths"] = lengths
         names = {
             **index_scores_types(form.scores, "scores"),
@@ -203,7 +207,7 @@ def index_rows(
     check_paged(params)
     name = dense_dtype(index_params, None)
     if dtype is not None:
-        name = check_converted("dtype", dtype)
+        name = check_index_queries("dtype", dtype)
     options = relu, True, width, block, weights
     scores = IndexSpec(index, name, index_heads, *options).checked()
     candidate = scores.width * (scores.block or 1)

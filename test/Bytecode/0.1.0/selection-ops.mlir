@@ -21,6 +21,10 @@ module {
     kvcache.index_scores %arg0, %arg1 rows %arg2 outs(%arg5) lengths %arg6 {block = 128 : i64, block_threads = 64 : i64, width = 4 : i64} : memref<?x64x128xf8E4M3FN>, !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, memref<?xi32>, memref<?x64x?xf32>, memref<?xi32>
     return
   }
+  func.func @index_scores_of_mxfp4(%arg0: memref<?x64x64xi8>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, %arg2: memref<?xi32>, %arg3: memref<?x64xf32>, %arg4: memref<?x?xf32>, %arg5: memref<?xi32>, %arg6: memref<?x64x4xf8E8M0FNU>) {
+    kvcache.index_scores %arg0, %arg1 rows %arg2 outs(%arg4) weights %arg3 lengths %arg5 q_scales %arg6 {relu, sum_heads} : memref<?x64x64xi8>, !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, memref<?xi32>, memref<?x?xf32>, memref<?x64xf32>, memref<?xi32>, memref<?x64x4xf8E8M0FNU>
+    return
+  }
   func.func @index_scores_on_tensors(%arg0: tensor<?x64x128xbf16>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, %arg2: tensor<?xi32>, %arg3: tensor<?x?xf32>) -> tensor<?x?xf32> {
     %0 = kvcache.index_scores %arg0, %arg1 rows %arg2 outs(%arg3) {sum_heads} : tensor<?x64x128xbf16>, !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, tensor<?xi32>, tensor<?x?xf32> -> tensor<?x?xf32>
     return %0 : tensor<?x?xf32>

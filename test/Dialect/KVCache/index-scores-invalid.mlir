@@ -165,3 +165,63 @@ func.func @block_threads_of_index_scores(%q: memref<?x4x64xbf16>, %cache: !cache
   kvcache.index_scores %q, %cache rows %n outs(%scores) {sum_heads, block_threads = 48} : memref<?x4x64xbf16>, !cache, memref<?xi32>, memref<?x?xf32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C1) of index_scores
+func.func @bytes_of_index_queries(%q: memref<?x4x31xi8>, %cache: !cache, %n: memref<?xi32>, %scores: memref<?x?xf32>, %s: memref<?x4x2xf8E8M0FNU>) {
+  // expected-error @below {{expects 'q' to have 4 heads of 32 elements, got 4 of 31}}
+  kvcache.index_scores %q, %cache rows %n outs(%scores) q_scales %s {sum_heads} : memref<?x4x31xi8>, !cache, memref<?xi32>, memref<?x?xf32>, memref<?x4x2xf8E8M0FNU>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C4) of index_scores
+func.func @rows_of_query_scales(%q: memref<3x4x32xi8>, %cache: !cache, %n: memref<?xi32>, %scores: memref<?x?xf32>, %s: memref<2x4x2xf8E8M0FNU>) {
+  // expected-error @below {{expects operands with one number of rows, got 3 and 2}}
+  kvcache.index_scores %q, %cache rows %n outs(%scores) q_scales %s {sum_heads} : memref<3x4x32xi8>, !cache, memref<?xi32>, memref<?x?xf32>, memref<2x4x2xf8E8M0FNU>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C9) of index_scores
+func.func @bytes_without_scales(%q: memref<?x4x32xi8>, %cache: !cache, %n: memref<?xi32>, %scores: memref<?x?xf32>) {
+  // expected-error @below {{expects 'q' to have elements of i8 with 'q_scales', and only then, got 'memref<?x4x32xi8>'}}
+  kvcache.index_scores %q, %cache rows %n outs(%scores) {sum_heads} : memref<?x4x32xi8>, !cache, memref<?xi32>, memref<?x?xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C9) of index_scores
+func.func @scales_of_floats(%q: memref<?x4x64xbf16>, %cache: !cache, %n: memref<?xi32>, %scores: memref<?x?xf32>, %s: memref<?x4x2xf8E8M0FNU>) {
+  // expected-error @below {{expects 'q' to have elements of i8 with 'q_scales', and only then, got 'memref<?x4x64xbf16>'}}
+  kvcache.index_scores %q, %cache rows %n outs(%scores) q_scales %s {sum_heads} : memref<?x4x64xbf16>, !cache, memref<?xi32>, memref<?x?xf32>, memref<?x4x2xf8E8M0FNU>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C10) of index_scores
+func.func @groups_of_query_scales(%q: memref<?x4x32xi8>, %cache: !cache, %n: memref<?xi32>, %scores: memref<?x?xf32>, %s: memref<?x4x4xf8E8M0FNU>) {
+  // expected-error @below {{expects 'q_scales' to have 4 heads of 2 elements, got 4 of 4}}
+  kvcache.index_scores %q, %cache rows %n outs(%scores) q_scales %s {sum_heads} : memref<?x4x32xi8>, !cache, memref<?xi32>, memref<?x?xf32>, memref<?x4x4xf8E8M0FNU>
+  return
+}

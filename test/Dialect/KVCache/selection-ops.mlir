@@ -42,6 +42,15 @@ func.func @index_scores(%q: memref<?x64x128xf8E4M3FN>, %cache: !index, %n: memre
   return
 }
 
+// CHECK-LABEL: func.func @index_scores_of_mxfp4(
+// CHECK:         kvcache.index_scores %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) weights %{{.*}} lengths %{{.*}} q_scales %{{.*}} {relu, sum_heads} : memref<?x64x64xi8>
+func.func @index_scores_of_mxfp4(%q: memref<?x64x64xi8>, %cache: !index, %n: memref<?xi32>, %w: memref<?x64xf32>,
+                                 %sums: memref<?x?xf32>, %lengths: memref<?xi32>, %scales: memref<?x64x4xf8E8M0FNU>) {
+  kvcache.index_scores %q, %cache rows %n outs(%sums) weights %w lengths %lengths q_scales %scales {relu, sum_heads}
+    : memref<?x64x64xi8>, !index, memref<?xi32>, memref<?x?xf32>, memref<?x64xf32>, memref<?xi32>, memref<?x64x4xf8E8M0FNU>
+  return
+}
+
 // CHECK-LABEL: func.func @index_scores_on_tensors(
 // CHECK:         %{{.*}} = kvcache.index_scores %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) {sum_heads} : {{.*}} -> tensor<?x?xf32>
 func.func @index_scores_on_tensors(%q: tensor<?x64x128xbf16>, %cache: !index, %n: tensor<?xi32>, %sums: tensor<?x?xf32>)

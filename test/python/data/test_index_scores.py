@@ -22,8 +22,10 @@ CACHES = {
     "fp8": ("f8E4M3FN", None, None),
     "fp8-token": ("f8E4M3FN", "f32", 128),
     "fp8-group": ("f8E4M3FN", "f8E8M0FNU", 32),
+    "fp8-odd-group": ("f8E4M3FN", "f32", 3),
     "mxfp4": ("f4E2M1FN", "f8E8M0FNU", 32),
 }
+MXFP4 = "f4E2M1FN"
 QUERIES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f8E4M3FN": ml_dtypes.float8_e4m3fn}
 
 
@@ -73,6 +75,19 @@ def make_step(params, lengths, new, keys=None, seed=0):
     return make(lengths, new), [stored[b, :total, 0] for b, total in enumerate(totals)]
 
 
+def draw_queries(rng, dtype, shape, exponents=(-1, 2)):
+    """Queries, their scales or None, and their values: integers from -3 to 3, or for MXFP4 all of its numbers."""
+    if dtype != MXFP4:
+        q = rng.integers(-3, 4, shape).astype(QUERIES[dtype])
+        return q, None, q
+    codes = rng.integers(0, 16, shape)
+    powers = rng.integers(*exponents, (*shape[:-1], shape[-1] // 32))
+    magnitudes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])[codes % 8] * np.where(codes < 8, 1, -1)
+    values = magnitudes * 2.0 ** powers.repeat(32, -1)
+    scales = (powers + 127).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu)
+    return (codes[..., ::2] + 16 * codes[..., 1::2]).astype(np.uint8), scales, values
+
+
 def score(step, keys, q, *, relu=False, sum_heads=False, width=1, block=1, weights=None, lengths=None, columns):
     """The scores in f64, with NaN in columns that stay as they are, and the sums of magnitudes."""
     total, heads = q.shape[:2]
@@ -93,10 +108,11 @@ def score(step, keys, q, *, relu=False, sum_heads=False, width=1, block=1, weigh
     return scores[:, 0] if sum_heads else scores
 
 
-def run(operation, step, q, weights, columns, heads, lengths=None):
+def run(operation, step, q, weights, columns, heads, lengths=None, q_scales=None):
     shape = (len(q), columns) if heads is None else (len(q), heads, columns)
     out = np.full(shape, np.nan, np.float32)
-    operation(step, 0, q, out=out, lengths=lengths, **({} if weights is None else {"weights": weights}))
+    given = {"weights": weights, "q_scales": q_scales, "lengths": lengths}
+    operation(step, 0, q, out=out, **{name: array for name, array in given.items() if array is not None})
     return out
 
 
@@ -105,13 +121,13 @@ def check(target, cache, heads, size=128, dtype="bf16", lengths=(0, 37, 60), new
     step, keys = make_step(params, lengths, new)
     rng = np.random.default_rng(5)
     total = int(sum(new))
-    q = rng.integers(-3, 4, (total, heads, size)).astype(QUERIES[dtype])
+    q, q_scales, values = draw_queries(rng, dtype, (total, heads, size))
     factors = rng.integers(-3, 4, (total, heads)).astype(np.float32) if weights else None
     operation = kvcache.ops.index_scores(params, heads, weights=weights, dtype=dtype, target=target, **options)
     columns = int(max(np.add(lengths, new)))
     tokens = step.lengths if options.get("width", 1) > 1 else None
-    out = run(operation, step, q, factors, columns, None if options.get("sum_heads") else heads, tokens)
-    expected = score(step, keys, q, weights=factors, columns=columns, **{**options, "block": options.get("block") or 1})
+    out = run(operation, step, q, factors, columns, None if options.get("sum_heads") else heads, tokens, q_scales)
+    expected = score(step, keys, values, weights=factors, columns=columns, **{**options, "block": options.get("block") or 1})
     np.testing.assert_array_equal(out, expected.astype(np.float32))
 
 
@@ -120,7 +136,13 @@ INDEXER = {"relu": True, "sum_heads": True, "weights": True}
 
 @pytest.mark.parametrize(("cache", "target"), spread(CACHES, with_cpu=True))
 def test_index_scores_of_formats(cache, target):
-    check(target, cache, 4, **INDEXER)
+    check(target, cache, 4, 96 if cache == "fp8-odd-group" else 128, **INDEXER)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("cache", ["mxfp4", "bf16", "fp8-token", "fp8-odd-group"])
+def test_index_scores_of_mxfp4_queries(cache, target):
+    check(target, cache, 4, 96, dtype=MXFP4, **INDEXER)
 
 
 @pytest.mark.parametrize(("dtype", "target"), spread(QUERIES, with_cpu=True))
@@ -145,6 +167,11 @@ TILES = [
     ("bf16", "bf16", 16, 128),
     ("f16", "f8E4M3FN", 48, 96),
     ("bf16", "f8E4M3FN", 16, 32),
+    ("fp8-token", MXFP4, 64, 128),
+    ("bf16", MXFP4, 16, 96),
+    ("fp8-token", MXFP4, 32, 64),
+    ("fp8", MXFP4, 32, 32),
+    ("f16", MXFP4, 48, 128),
 ]
 
 
@@ -155,10 +182,11 @@ def test_index_scores_of_tiles(case, target):
     check(target, cache, heads, size, dtype=dtype, lengths=(0, 37, 21, 1100), new=(3, 1, 0, 10), **INDEXER)
 
 
+@pytest.mark.parametrize("dtype", ["f8E4M3FN", MXFP4])
 @pytest.mark.parametrize(("name", "target"), spread(["sum", "relu", "weights", "width"]))
-def test_index_scores_of_tiles_with_options(name, target):
+def test_index_scores_of_tiles_with_options(name, target, dtype):
     options = {"sum_heads": True, **OPTIONS[name]}
-    check(target, "fp8-token", 16, 64, dtype="f8E4M3FN", lengths=(70, 30), new=(9, 2), **options)
+    check(target, "fp8-token", 16, 64, dtype=dtype, lengths=(70, 30), new=(9, 2), **options)
 
 
 OPTIONS = {
@@ -252,6 +280,26 @@ def test_index_scores_of_real_numbers_are_within_the_bound(cache, target, heads)
     assert np.nanmax(error) < 1
 
 
+@pytest.mark.parametrize("cache", ["bf16", "fp8-token", "mxfp4"])
+@pytest.mark.parametrize(("heads", "target"), [(4, CPU), *((heads, chip) for heads in (4, 16) for chip in CHIPS)])
+def test_mxfp4_queries_are_within_the_bound(cache, heads, target):
+    """The scales of a query differ by up to 2^60, of which its largest group need not have the largest products."""
+    params, size = make_params(cache), 128
+    rng = np.random.default_rng(9)
+    keys = rng.standard_normal((41, 1, size)) * 2.0 ** rng.integers(-5, 6, (41, 1, 4)).repeat(32, -1)
+    keys[::3, :, :96] = 0
+    step, keys = make_step(params, (40,), (1,), keys=[keys])
+    q, q_scales, values = draw_queries(rng, MXFP4, (1, heads, size), (-30, 31))
+    weights = rng.standard_normal((1, heads)).astype(np.float32)
+    operation = kvcache.ops.index_scores(params, heads, dtype=MXFP4, target=target, **INDEXER)
+    out = run(operation, step, q, weights, 41, None, q_scales=q_scales)
+    options = {"sum_heads": True, "columns": 41}
+    expected = score(step, keys, values, relu=True, weights=weights, **options)
+    magnitudes = score(step, [np.abs(k) for k in keys], np.abs(values), weights=np.abs(weights), **options)
+    error = np.abs(out - expected) / ((size + heads + 2) * 2.0**-23 * magnitudes)
+    assert error.max() < 1
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_index_scores_do_not_depend_on_other_rows(target):
     """Real numbers, whose sums depend on their order: rows of a prompt, and each row alone."""
@@ -305,9 +353,11 @@ def test_index_rows_are_those_of_the_pair(name, target):
     index_step, _ = make_step(params, lengths // width, new)
     step, _ = make_step(attended, lengths, new, seed=1)
     rng = np.random.default_rng(2)
-    q = rng.integers(-3, 4, (4, heads, 128)).astype(ml_dtypes.float8_e4m3fn)
+    dtype = MXFP4 if name == "mxfp4" else "f8E4M3FN"
+    q, q_scales, _ = draw_queries(rng, dtype, (4, heads, 128))
+    extra = {} if q_scales is None else {"q_scales": q_scales}
     weights = rng.integers(-3, 4, (4, heads)).astype(np.float32)
-    given = {"dtype": "f8E4M3FN", "relu": True, "weights": True, "target": target}
+    given = {"dtype": dtype, "relu": True, "weights": True, "target": target}
     score = kvcache.ops.index_scores(params, heads, sum_heads=True, **score_options, **given)
     candidate = width * score_options.get("block", 1)
     choose = kvcache.ops.top_rows(attended, k, width=candidate, **select_options, target=target)
@@ -316,10 +366,10 @@ def test_index_rows_are_those_of_the_pair(name, target):
     for tokens_before in [lengths] if width > 1 else [lengths, None]:
         scores, found_scores = np.full((2, 4, 93), np.nan, np.float32)
         (out, tokens), (found, found_tokens) = np.full((2, 2, 4, columns), 7, np.int32)
-        score(index_step, 0, q, weights=weights, out=scores, lengths=tokens_before)
+        score(index_step, 0, q, weights=weights, out=scores, lengths=tokens_before, **extra)
         choose(step, scores, out=out, tokens=tokens, lengths=tokens_before)
         outputs = {"scores": found_scores, "out": found, "tokens": found_tokens}
-        both(index_step, 0, q, step, weights=weights, lengths=tokens_before, **outputs)
+        both(index_step, 0, q, step, weights=weights, lengths=tokens_before, **outputs, **extra)
         np.testing.assert_array_equal(found_scores, scores)
         np.testing.assert_array_equal(found, out)
         np.testing.assert_array_equal(found_tokens, tokens)
@@ -363,7 +413,7 @@ def test_bound_scores_are_those_of_a_call():
         ({"block": 0}, "expects 'block' to be positive, got 0"),
         ({"params": KVCacheParams("bf16", 2, 128, page_size=16)}, "a cache of one head, got 2 heads"),
         ({"params": KVCacheParams("bf16", 1, 48, page_size=16)}, "'head_dim' to be a multiple of 32, got 48"),
-        ({"dtype": "i8"}, "expects 'dtype' to be one of f32, f16, bf16"),
+        ({"dtype": "i8"}, "expects 'dtype' to be one of f32, f16, bf16, f8E4M3FN, f8E5M2, f4E2M1FN, got i8"),
     ],
 )
 def test_options_out_of_range(given, message):
@@ -390,6 +440,30 @@ def test_arrays_of_wrong_sizes():
         operation(step, 0, q, out=out)
     with pytest.raises(ValueError, match="'out' to share no memory with 'weights'"):
         operation(step, 0, q, weights=out[:, :2], out=out)
+
+
+def test_mxfp4_queries_of_wrong_sizes():
+    params = make_params("mxfp4", 64)
+    step, _ = make_step(params, (20,), (1,))
+    operation = kvcache.ops.index_scores(params, 2, dtype=MXFP4)
+    q, q_scales = np.zeros((1, 2, 32), np.uint8), np.zeros((1, 2, 2), ml_dtypes.float8_e8m0fnu)
+    out = np.zeros((1, 2, 21), np.float32)
+    operation(step, 0, q.view(np.int8), q_scales=q_scales, out=out)
+    with pytest.raises(ValueError, match="expects 'q_scales', as the operation was made with it"):
+        operation(step, 0, q, out=out)
+    with pytest.raises(ValueError, match="'q_scales' to have a row for each of 1 new tokens, got 0"):
+        operation(step, 0, q, q_scales=q_scales[:0], out=out)
+    with pytest.raises(ValueError, match="'q_scales'"):
+        operation(step, 0, q, q_scales=np.zeros((1, 2, 4), q_scales.dtype), out=out)
+    with pytest.raises(ValueError, match="'q'"):
+        operation(step, 0, np.zeros((1, 2, 31), np.uint8), q_scales=q_scales, out=out)
+    with pytest.raises(TypeError, match="'q'"):
+        operation(step, 0, np.zeros((1, 2, 32), np.float32), q_scales=q_scales, out=out)
+    with pytest.raises(TypeError, match="'q_scales'"):
+        operation(step, 0, q, q_scales=np.zeros((1, 2, 2), np.uint8), out=out)
+    floats = kvcache.ops.index_scores(params, 2, dtype="bf16")
+    with pytest.raises(ValueError, match="expects no 'q_scales', as the operation was made without it"):
+        floats(step, 0, np.zeros((1, 2, 64), ml_dtypes.bfloat16), q_scales=q_scales, out=out)
 
 
 @pytest.mark.parametrize("heads", [2, 16])
