@@ -190,13 +190,17 @@ LogicalResult IndexScoresOp::verify() {
 void TopRowsOp::getEffects(Effects &effects) {
   addWholeCacheEffects(*this, /*readsCache=*/false, /*writesCache=*/false,
                        effects);
+  if (getWorkspace())
+    effects.emplace_back(MemoryEffects::Write::get(),
+                         &getWorkspaceMutable()[0]);
 }
 
 void TopRowsOp::build(OpBuilder &b, OperationState &state, Value scores,
                       Value cache, Value rowOffsets, Value ids, Value tokens) {
   build(b, state, TypeRange(getTensorTypes({ids, tokens})), scores, cache,
-        rowOffsets, ids, tokens, /*lengths=*/Value(), IntegerAttr(), UnitAttr(),
-        UnitAttr(), UnitAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
+        rowOffsets, ids, tokens, /*lengths=*/Value(), /*workspace=*/Value(),
+        IntegerAttr(), UnitAttr(), UnitAttr(), UnitAttr(), IntegerAttr(),
+        IntegerAttr(), IntegerAttr());
 }
 
 MutableOperandRange TopRowsOp::getDpsInitsMutable() {
@@ -207,6 +211,12 @@ MutableOperandRange TopRowsOp::getDpsInitsMutable() {
 int64_t TopRowsOp::countSelected() {
   int64_t columns = cast<ShapedType>(getIds().getType()).getShape().back();
   return (columns - countTailColumns()) / countColumnsOfCandidate();
+}
+
+int64_t TopRowsOp::countSplits() {
+  if (!getWorkspace())
+    return 1;
+  return getWorkspace().getType().getShape().take_back(2).front();
 }
 
 /// (C1).
@@ -255,6 +265,31 @@ static LogicalResult verifySelectedCount(TopRowsOp op) {
                           << " selected candidates together";
 }
 
+/// (C9).
+static LogicalResult verifySelectionWorkspace(TopRowsOp op) {
+  if (!op.getWorkspace())
+    return success();
+  MemRefType type = op.getWorkspace().getType();
+  int64_t rank = cast<ShapedType>(op.getScores().getType()).getRank();
+  if (type.getRank() != rank + 1)
+    return op.emitOpError() << "expects 'workspace' to have " << rank + 1
+                            << " dimensions, got " << type;
+  for (int64_t dimension = 0; dimension + 1 < rank; ++dimension)
+    if (failed(verifyCommonSize(
+            op, dimension ? "heads" : "rows",
+            {{op.getScores(), dimension}, {op.getWorkspace(), dimension}})))
+      return failure();
+  int64_t splits = op.countSplits(), numbers = 2 * op.countSelected();
+  if (splits < 2 || splits > TopRowsOp::kMostSplits)
+    return op.emitOpError()
+           << "expects 'workspace' to have a static number of splits from 2 to "
+           << TopRowsOp::kMostSplits << ", got " << type;
+  if (type.getShape().back() != numbers)
+    return op.emitOpError() << "expects 'workspace' to have " << numbers
+                            << " numbers for each split, got " << type;
+  return success();
+}
+
 LogicalResult TopRowsOp::verify() {
   if (failed(verifySelectionShapes(*this)))
     return failure();
@@ -263,12 +298,15 @@ LogicalResult TopRowsOp::verify() {
     return emitOpError("expects 'tail' only with 'whole' and 'expand'");
   if (failed(verifySelectedCount(*this)))
     return failure();
+  if (failed(verifySelectionWorkspace(*this)))
+    return failure();
   // (C5)
   if (isa<ScalesType>(getCache().getType()))
     return emitOpError("expects 'cache' not to be a view of scales");
   // (C6)
   for (NamedValue written :
-       {NamedValue("ids", getIds()), NamedValue("tokens", getTokens())})
+       {NamedValue("ids", getIds()), NamedValue("tokens", getTokens()),
+        NamedValue("workspace", getWorkspace())})
     if (failed(verifyApart(
             *this, written,
             {{"row_offsets", getRowOffsets()}, {"lengths", getLengths()}})))
@@ -276,8 +314,9 @@ LogicalResult TopRowsOp::verify() {
   if (failed(verifyApart(*this, {"tokens", getTokens()}, {{"ids", getIds()}})))
     return failure();
   // (C8)
-  if (failed(verifyElementsApart(*this,
-                                 {{"ids", getIds()}, {"tokens", getTokens()}})))
+  if (failed(verifyElementsApart(*this, {{"ids", getIds()},
+                                         {"tokens", getTokens()},
+                                         {"workspace", getWorkspace()}})))
     return failure();
   return verifyResults(*this);
 }

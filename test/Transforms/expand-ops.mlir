@@ -325,3 +325,20 @@ func.func @top_rows(%scores: memref<?x2x?xf32>, %cache: !cache, %n: memref<?xi32
   kvcache.top_rows %scores, %cache rows %n outs(%ids) {block_threads = 128} : memref<?x2x?xf32>, !cache, memref<?xi32>, memref<?x2x8xi32>
   return
 }
+
+// In splits, a loop over these selects first; of its 4 * 8 candidates, a second one
+// selects again.
+// CHECK-LABEL: func.func @top_rows_of_splits(
+// CHECK:         scf.parallel {{.*}}%c4
+// CHECK:           memref.load {{.*}} : memref<?x?xf32>
+// CHECK-COUNT-2:   memref.store {{.*}} : memref<?x4x16xi32>
+// CHECK:         scf.parallel
+// CHECK-NOT:       memref<?x?xf32>
+// CHECK:           memref.load {{.*}} : memref<?x4x16xi32>
+// CHECK:           memref.load {{.*}} : memref<?x4x16xi32>
+// CHECK:           kvcache.page_id
+// CHECK:           memref.store {{.*}} : memref<?x8xi32>
+func.func @top_rows_of_splits(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x8xi32>, %workspace: memref<?x4x16xi32>) {
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>, memref<?x4x16xi32>
+  return
+}

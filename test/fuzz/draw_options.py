@@ -139,7 +139,7 @@ def draw_selection(draw, params):
     return kvcache.ops.top_rows(
         params, draw.choice([1, 16, 512, 2048, 4096]), width=width, whole=whole, expand=expand,
         tail=whole and expand and draw.random() < 0.5, first=maybe(draw, [1, 9]) or 0, last=maybe(draw, [1, 9]) or 0,
-        block_threads=maybe(draw, [32, 96, 512]),
+        block_threads=maybe(draw, [32, 96, 512]), splits=maybe(draw, [2, 7, 256]) or 1,
     )
 
 

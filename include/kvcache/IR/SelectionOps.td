@@ -270,6 +270,11 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     On a GPU, a block selects from one row of `scores`, which it reads once.
     `block_threads` is the number of its threads, by default 1024.
 
+    With `workspace`, the candidates of a row are in S splits of consecutive
+    ones: a block selects k of each, and a second launch k of these. The result
+    is the same, and it takes less time if the rows are too few for all
+    multiprocessors. The workspace then has the k candidates and their keys.
+
     Constraints:
     - (C1) `scores` and `ids` have as many dimensions, and the same sizes except
       for the last one; `tokens` has the shape of `ids`.
@@ -277,10 +282,12 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     - (C3) `first + last` is at most k.
     - (C4) `tail` requires `whole` and `expand`.
     - (C5) the cache is paged, and no view of scales.
-    - (C6) `ids` and `tokens` share no memory with each other or with another
-      operand.
+    - (C6) `ids`, `tokens` and `workspace` share no memory with each other or with
+      another operand.
     - (C7) `block_threads` is a multiple of 32 from 32 to 1024.
-    - (C8) no two elements of `ids` or `tokens` share memory.
+    - (C8) no two elements of `ids`, `tokens` or `workspace` share memory.
+    - (C9) `workspace` has the dimensions of `scores` and one more, and the same
+      sizes except for the last two: S, static and from 2 to 256, and 2k.
 
     Example:
 
@@ -306,6 +313,8 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
         :$tokens,
     Arg<Optional<KVCache_Numbers>,
         "tokens of each sequence before this step, [batch]">:$lengths,
+    Arg<Optional<KVCache_SelectionWorkspace>,
+        "memory for splits, [total, S, 2k] or [total, H, S, 2k]">:$workspace,
     DefaultValuedAttr<KVCache_SplitSize, "1">:$width,
     UnitAttr:$whole,
     UnitAttr:$expand,
@@ -320,15 +329,20 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     CArg<"::mlir::Value", "{}">:$tokens)>];
   let assemblyFormat = [{
     $scores `,` $cache `rows` $row_offsets `outs` `(` $ids (`,` $tokens^)? `)`
-    (`lengths` $lengths^)? attr-dict `:` type(operands) (`->` type($results)^)?
+    (`lengths` $lengths^)? (`workspace` $workspace^)? attr-dict
+    `:` type(operands) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
     /// The most candidates that a row may select.
     static constexpr int64_t kMostSelected = 4096;
+    /// The most splits of a row.
+    static constexpr int64_t kMostSplits = 256;
 
     MutableOperandRange getDpsInitsMutable();
     /// The number k of candidates that a row selects, at most.
     int64_t countSelected();
+    /// The splits of a row: 1 without a workspace.
+    int64_t countSplits();
     /// The columns that a selected candidate has.
     int64_t countColumnsOfCandidate() { return getExpand() ? getWidth() : 1; }
     /// The columns of the tail.

@@ -45,6 +45,8 @@ def KVCache_Scores : AnyTypeOf<[KVCache_DenseOf<[F32], 2>, KVCache_DenseOf<[F32]
 /// Numbers of selected rows, in the same order.
 def KVCache_SelectedRows
     : AnyTypeOf<[KVCache_DenseOf<[I32], 2>, KVCache_DenseOf<[I32], 3>]>;
+/// Memory for the candidates of splits of such rows.
+def KVCache_SelectionWorkspace : MemRefRankOf<[I32], [3, 4]>;
 /// A number that may be 0.
 def KVCache_Count : ConfinedAttr<I64Attr, [IntNonNegative]>;
 /// Threads of a block of a GPU: whole warps.

@@ -52,6 +52,7 @@ Value ScoreKeys::getKey(Value bits) const {
 
 Value ScoreKeys::isForced(Value candidate) const {
   Value isFirst = frame.below(candidate, frame.i32(first));
-  Value isLast = frame.less(frame.sub(end, frame.i32(1 + last)), candidate);
+  Value isLast =
+      frame.less(frame.sub(candidates, frame.i32(1 + last)), candidate);
   return arith::OrIOp::create(frame.builder, frame.loc, isFirst, isLast);
 }

@@ -16,13 +16,15 @@ namespace mlir::kvcache {
 
 /// The scores of a row as keys: unsigned numbers of 32 bits that are in the
 /// order of the scores. A NaN has the key 1, candidates that are always
-/// selected have the largest one, and places after the last candidate have 0.
+/// selected have the largest one, and places from the end on have 0.
 class ScoreKeys {
 public:
-  /// The keys of the first `end` scores of a row; `row` is its index without
-  /// the column.
-  ScoreKeys(const Frame &frame, TopRowsOp op, ValueRange row, Value end)
-      : frame(frame), scores(op.getScores()), row(row), end(frame.toI32(end)),
+  /// The keys of the first `end` scores of a row, which has so many candidates
+  /// or more; `row` is its index without the column.
+  ScoreKeys(const Frame &frame, TopRowsOp op, ValueRange row, Value candidates,
+            Value end)
+      : frame(frame), scores(op.getScores()), row(row),
+        candidates(frame.toI32(candidates)), end(frame.toI32(end)),
         first(op.getFirst()), last(op.getLast()) {}
 
   /// Loads the score of a candidate, an i32, and returns its key.
@@ -38,7 +40,7 @@ private:
   const Frame &frame;
   Value scores;
   ValueRange row;
-  Value end;
+  Value candidates, end;
   int64_t first, last;
 };
 

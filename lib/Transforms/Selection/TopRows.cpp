@@ -9,10 +9,10 @@
 #include "TopRows.h"
 
 #include "../Builders/Heads.h"
-#include "ChunkRanks.h"
-#include "RadixThreshold.h"
+#include "CandidateBuffer.h"
 #include "RowPosition.h"
 #include "ScoreKeys.h"
+#include "SplitCandidates.h"
 
 #include "kvcache/IR/CheckOps.h"
 
@@ -26,135 +26,10 @@ namespace {
 
 /// Threads of a block without a hint.
 constexpr int64_t kThreads = 1024;
-/// Candidates that a buffer has room for before a search, at least: fewer would
-/// make searches frequent.
-constexpr int64_t kLeastRoom = 1024;
 
 Value getFlag(const Frame &frame, bool flag) {
   return arith::ConstantIntOp::create(frame.builder, frame.loc, flag, 1);
 }
-
-/// The candidates that are selected so far, in ascending order, and those after
-/// them whose keys are above the threshold. When it is full, only the k with
-/// the largest keys stay, and the least of their keys becomes the threshold:
-/// later candidates with an equal key come after k others.
-class CandidateBuffer {
-public:
-  CandidateBuffer(const RowTeam &team, const ChunkRanks &ranks, int64_t k)
-      : team(team), frame(team.frame), ranks(ranks), radix(team), k(k),
-        size(k + std::max({k, kLeastRoom, 2 * ranks.countCandidates()})),
-        keys(frame, size), candidates(frame, size) {}
-
-  /// Selects from the candidates below `end`, and returns how many are left:
-  /// at most k.
-  Value select(Value end, const ScoreKeys &scores) {
-    OpBuilder &builder = frame.builder;
-    int64_t chunk = ranks.countCandidates();
-    auto loop = scf::ForOp::create(
-        builder, frame.loc, frame.index(0), end, frame.index(chunk),
-        ValueRange{frame.i32(0), frame.i32(0)},
-        [&](OpBuilder &, Location, Value first, ValueRange state) {
-          Value count = append(first, scores, state[0], state[1]);
-          auto [kept, threshold] = compactIf(
-              frame.less(frame.i32(size - chunk), count), count, state[1]);
-          scf::YieldOp::create(builder, frame.loc, ValueRange{kept, threshold});
-        });
-    Value count = loop.getResult(0);
-    Value kept =
-        compactIf(frame.less(frame.i32(k), count), count, loop.getResult(1))
-            .first;
-    team.sync();
-    return kept;
-  }
-
-  /// The candidate at a place, as an i32.
-  Value getCandidate(Value place) const { return candidates.load(place); }
-
-private:
-  /// Appends the candidates of a chunk with keys above the threshold.
-  Value append(Value first, const ScoreKeys &scores, Value count,
-               Value threshold) {
-    return ranks
-        .rank(
-            {count, frame.i32(0)},
-            [&](Value place) {
-              Value candidate = frame.toI32(frame.add(first, place));
-              Value key = scores.load(candidate);
-              return ScoredCandidate{key, candidate,
-                                     frame.below(threshold, key),
-                                     getFlag(frame, false)};
-            },
-            [&](const ScoredCandidate &own, const CandidateCounts &before) {
-              frame.runIf(own.isAbove, [&] { store(own, before.above); });
-            })
-        .above;
-  }
-
-  /// If a condition holds, which all threads have, keeps the k largest keys.
-  /// Returns the number of candidates and the threshold.
-  ValuePair compactIf(Value condition, Value count, Value threshold) {
-    return frame.selectPairIf(
-        condition,
-        [&]() -> ValuePair {
-          team.sync();
-          Value places = frame.fromI32(count);
-          Threshold found = radix.find(keys, places, k);
-          compact(places, found);
-          return {frame.i32(k), found.key};
-        },
-        [&]() -> ValuePair { return {count, threshold}; });
-  }
-
-  /// Moves the candidates above the threshold, and the first ones equal to it,
-  /// to the front.
-  void compact(Value end, const Threshold &threshold) {
-    OpBuilder &builder = frame.builder;
-    Value zero = frame.i32(0);
-    auto load = [&](Value place) {
-      Value isCandidate = frame.below(place, end);
-      Value last = frame.sub(end, frame.index(1));
-      Value known = frame.min(place, last);
-      Value key = arith::SelectOp::create(builder, frame.loc, isCandidate,
-                                          keys.load(known), zero);
-      return ScoredCandidate{key, candidates.load(known),
-                             frame.below(threshold.key, key),
-                             frame.equal(threshold.key, key)};
-    };
-    auto move = [&](const ScoredCandidate &own, const CandidateCounts &before) {
-      Value isFirst = frame.below(before.ties, threshold.ties);
-      Value isKeptTie =
-          arith::AndIOp::create(builder, frame.loc, own.isTie, isFirst);
-      Value isKept =
-          arith::OrIOp::create(builder, frame.loc, own.isAbove, isKeptTie);
-      frame.runIf(isKept, [&] {
-        store(own,
-              frame.add(before.above, frame.min(before.ties, threshold.ties)));
-      });
-    };
-    scf::ForOp::create(
-        builder, frame.loc, frame.index(0), end,
-        frame.index(ranks.countCandidates()), ValueRange{zero, zero},
-        [&](OpBuilder &, Location, Value first, ValueRange counts) {
-          CandidateCounts all = ranks.rank(
-              {counts[0], counts[1]},
-              [&](Value place) { return load(frame.add(first, place)); }, move);
-          scf::YieldOp::create(builder, frame.loc,
-                               ValueRange{all.above, all.ties});
-        });
-  }
-
-  void store(const ScoredCandidate &own, Value place) {
-    keys.store(own.key, frame.fromI32(place));
-    candidates.store(own.candidate, frame.fromI32(place));
-  }
-
-  RowTeam team;
-  const Frame &frame;
-  const ChunkRanks &ranks;
-  RadixThreshold radix;
-  int64_t k, size;
-  BlockArray keys, candidates;
-};
 
 /// Selects from one row of scores.
 class RowSelector {
@@ -173,30 +48,78 @@ public:
         });
   }
 
+  /// Stores the candidates of a split of the row to the workspace.
+  void selectSplit(Value split) {
+    Value isUsed = frame.below(row[0], frame.countRows(op.getRowOffsets()));
+    frame.runIf(isUsed, [&] {
+      Value all = findCandidates().count;
+      checkScores(all);
+      ChunkRanks ranks(team);
+      CandidateBuffer buffer(team, ranks, op.countSelected());
+      SplitCandidates splits(op, frame, row);
+      auto [begin, end] = splits.getRange(split, all);
+      Value count = selectScores(buffer, all, begin, end);
+      splits.store(team, split, buffer, frame.fromI32(count));
+    });
+  }
+
 private:
-  void selectRow() {
+  /// The tokens that the row sees, its sequence, and its candidates.
+  struct Candidates {
+    RowPosition position;
+    Value count;
+  };
+  Candidates findCandidates() {
     RowPosition position = RowPosition::find(
         frame, {op.getCache(), op.getRowOffsets(), op.getLengths()}, row[0]);
     Value visible = position.visible;
     int64_t width = op.getWidth();
     Value rounded =
         op.getWhole() ? visible : frame.add(visible, frame.index(width - 1));
-    Value end = frame.div(rounded, width);
-    if (frame.hasChecks) {
-      int64_t columns =
-          cast<MemRefType>(op.getScores().getType()).getRank() - 1;
-      CheckOp::create(
-          frame.builder, frame.loc, end,
-          frame.add(frame.dim(op.getScores(), columns), frame.index(1)),
-          "number of candidates of a row of 'scores'");
-    }
+    return {position, frame.div(rounded, width)};
+  }
+
+  /// With checks, the row has a score of each candidate.
+  void checkScores(Value candidates) {
+    if (!frame.hasChecks)
+      return;
+    int64_t columns = cast<MemRefType>(op.getScores().getType()).getRank() - 1;
+    CheckOp::create(
+        frame.builder, frame.loc, candidates,
+        frame.add(frame.dim(op.getScores(), columns), frame.index(1)),
+        "number of candidates of a row of 'scores'");
+  }
+
+  void selectRow() {
+    Candidates all = findCandidates();
+    checkScores(all.count);
     ChunkRanks ranks(team);
     CandidateBuffer buffer(team, ranks, op.countSelected());
-    ScoreKeys scores(frame, op, row, end);
-    Value count = frame.fromI32(buffer.select(end, scores));
+    Value count = frame.fromI32(selectCandidates(buffer, all.count));
     forColumns([&](Value column) {
-      auto [token, isToken] = findToken(buffer, column, count, visible);
-      storeToken(column, position.sequence, token, isToken);
+      auto [token, isToken] =
+          findToken(buffer, column, count, all.position.visible);
+      storeToken(column, all.position.sequence, token, isToken);
+    });
+  }
+
+  /// Selects from the scores, or from the candidates of splits.
+  Value selectCandidates(CandidateBuffer &buffer, Value candidates) {
+    Value zero = frame.index(0);
+    if (!op.getWorkspace())
+      return selectScores(buffer, candidates, zero, candidates);
+    SplitCandidates splits(op, frame, row);
+    return buffer.select(zero, splits.countPlaces(),
+                         [&](Value place) { return splits.load(place); });
+  }
+
+  /// Selects from some scores of a row with so many candidates.
+  Value selectScores(CandidateBuffer &buffer, Value candidates, Value begin,
+                     Value end) {
+    ScoreKeys scores(frame, op, row, candidates, end);
+    return buffer.select(begin, end, [&](Value place) -> ValuePair {
+      Value candidate = frame.toI32(place);
+      return {scores.load(candidate), candidate};
     });
   }
 
@@ -269,6 +192,7 @@ static void checkSizes(TopRowsOp op, const Frame &frame) {
     Size ids{"ids", op.getIds(), dimension};
     frame.checkSize(what, ids, {"scores", op.getScores(), dimension});
     frame.checkSize(what, ids, {"tokens", op.getTokens(), dimension});
+    frame.checkSize(what, ids, {"workspace", op.getWorkspace(), dimension});
   }
 }
 
@@ -279,12 +203,23 @@ void kvcache::expand(TopRowsOp op, const Frame &frame) {
   for (int64_t dimension = 0; dimension < rank - 1; ++dimension)
     ends.push_back(frame.dim(op.getIds(), dimension));
   int64_t threads = frame.isGPU ? op.getBlockThreads().value_or(kThreads) : 1;
-  frame.forBlocks(
-      ends, SmallVector<int64_t>(ends.size(), 1),
-      [&](ValueRange row) {
-        frame.forThreads({threads}, [&](ValueRange thread) {
-          RowSelector(op, RowTeam{frame, thread[0], threads}, row).select();
-        });
-      },
-      /*alongX=*/0);
+  auto forRows = [&](ArrayRef<Value> ends, auto select) {
+    frame.forBlocks(
+        ends, SmallVector<int64_t>(ends.size(), 1),
+        [&](ValueRange block) {
+          frame.forThreads({threads}, [&](ValueRange thread) {
+            RowTeam team{frame, thread[0], threads};
+            select(RowSelector(op, team, block.take_front(rank - 1)), block);
+          });
+        },
+        /*alongX=*/0);
+  };
+  if (op.getWorkspace()) {
+    SmallVector<Value> splits(ends);
+    splits.push_back(frame.index(op.countSplits()));
+    forRows(splits, [](RowSelector selector, ValueRange block) {
+      selector.selectSplit(block.back());
+    });
+  }
+  forRows(ends, [](RowSelector selector, ValueRange) { selector.select(); });
 }

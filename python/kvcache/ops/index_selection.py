@@ -72,7 +72,7 @@ def index_rows_source(spec: IndexRowsSpec, dtype: str, mutates: Sequence[str]) -
 class IndexRows(Operation):
     write = staticmethod(index_rows_source)
     functions = ("index_rows",)
-    mutates = ("scores", "out", "tokens")
+    mutates = ("scores", "out", "tokens", "workspace")
 
     def __call__(
         self,
@@ -87,6 +87,7 @@ class IndexRows(Operation):
         tokens: Array | None = None,
         lengths: Array | None = None,
         q_scales: Array | None = None,
+        workspace: Array | None = None,
         device: int = 0,
     ) -> None:
         """Scores the tokens of a layer for each new token, and selects the best rows.
@@ -106,6 +107,7 @@ class IndexRows(Operation):
             tokens: The numbers of these tokens, as for ``top_rows``.
             lengths: The tokens of each sequence before this step, as for both.
             q_scales: The scales of queries, as for ``index_scores``.
+            workspace: Memory for ``splits``, as for ``top_rows``.
             device: The device whose tensors it reads.
         """
         spec: IndexRowsSpec = self._spec
@@ -116,15 +118,16 @@ class IndexRows(Operation):
         step = take_step(inputs, spec.selection.cache, 0, device)
         if spec.scores.width == 1 and lengths is None:
             check_table(index_inputs, index.blocks)
-        check_selection(spec.selection, out, scores, tokens)
+        written = {"out": out, "tokens": tokens, "workspace": workspace}
+        check_selection(spec.selection, scores, written)
         optional = {"weights": weights, "q_scales": q_scales}
-        check_rows(step.offsets, q=q, **optional, scores=scores, out=out)
+        check_rows(step.offsets, q=q, **optional, scores=scores, **written)
         check_columns(
             inputs, lengths, ("scores", scores), spec.selection.count_candidates
         )
         others = {"q": q, **optional, "lengths": lengths, **index.tensors}
         check_apart(
-            {"scores": scores, "out": out, "tokens": tokens},
+            {"scores": scores, **written},
             {**others, **index.tables, **step.tables},
         )
         form = IndexRowsSpec(
@@ -136,7 +139,7 @@ class IndexRows(Operation):
             ),
         )
         given = {"q": q, "row_offsets": step.offsets, "scores": scores}
-        given |= {**optional, "out": out, "tokens": tokens}
+        given |= {**optional, **written}
         given["token_lengths"] = lengths
         names = {
             **index_scores_types(form.scores, "scores"),
@@ -162,6 +165,7 @@ def index_rows(
     tail: bool = False,
     first: int = 0,
     last: int = 0,
+    splits: int = 1,
     dtype: DTypeLike | None = None,
     target: str = "cpu",
     separate: bool = False,
@@ -190,6 +194,7 @@ def index_rows(
         tail: As for ``top_rows``.
         first: As for ``top_rows``.
         last: As for ``top_rows``.
+        splits: As for ``top_rows``.
         dtype: As for ``index_scores``.
         target: As in ``jit``.
         separate: As for ``append``, for both caches.
@@ -211,6 +216,6 @@ def index_rows(
     options = relu, True, width, block, weights
     scores = IndexSpec(index, name, index_heads, *options).checked()
     candidate = scores.width * (scores.block or 1)
-    choices = candidate, whole, expand, tail, first, last
+    choices = candidate, whole, expand, tail, first, last, splits
     spec = IndexRowsSpec(scores, SelectionSpec(cache, k, *choices))
     return make(IndexRows, spec.checked(), "", target, bounds_checks, threads)

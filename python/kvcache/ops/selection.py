@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_integer, check_size
 from ..execution.arrays import Array, read_if_integers
 from ..pages.inputs import StepInputs
-from .arguments import Tiling, attributes_text, check_paged
+from .arguments import Tiling, attributes_text, check_given, check_paged
 from .array_checks import check_leading, check_rows, get_sizes
 from .cache_forms import NUMBERS, CacheForm, write_function
 from .making import make, remember
@@ -21,6 +21,7 @@ from .overlaps import check_apart
 from .steps import take_step
 
 _MOST_SELECTED = 4096
+_MOST_SPLITS = 256
 MOST_WIDTH = 1 << 20
 
 
@@ -28,8 +29,8 @@ MOST_WIDTH = 1 << 20
 class SelectionSpec:
     """The spec of an operation that selects rows by their scores.
 
-    ``k``, ``width``, ``whole``, ``expand``, ``tail``, ``first`` and ``last`` are the
-    arguments of ``top_rows``. The last three attributes are the form of a call: whether
+    ``k``, ``width``, ``whole``, ``expand``, ``tail``, ``first``, ``last`` and
+    ``splits`` are the arguments of ``top_rows``. The last three attributes are the form of a call: whether
     scores have heads, whether it takes ``tokens``, and whether it takes ``lengths``.
     """
 
@@ -41,6 +42,7 @@ class SelectionSpec:
     tail: bool = False
     first: int = 0
     last: int = 0
+    splits: int = 1
     tiling: Tiling = Tiling()
     has_heads: bool = False
     has_tokens: bool = False
@@ -51,6 +53,7 @@ class SelectionSpec:
         check_flag(whole=self.whole, expand=self.expand, tail=self.tail)
         check_size(_MOST_SELECTED, k=self.k)
         check_size(MOST_WIDTH, width=self.width)
+        check_size(_MOST_SPLITS, splits=self.splits)
         check_integer(first=self.first, last=self.last)
         for name, count in (("first", self.first), ("last", self.last)):
             if count < 0:
@@ -71,6 +74,7 @@ class SelectionSpec:
             tail=bool(self.tail),
             first=int(self.first),
             last=int(self.last),
+            splits=int(self.splits),
         )
 
     @property
@@ -105,12 +109,17 @@ def top_rows_types(spec: SelectionSpec) -> dict[str, str]:
     """The types of the arrays of the op, by their names in the function."""
     leading, strides = ("?x?", "?, ?") if spec.has_heads else ("?", "?")
     selected = f"memref<{leading}x{spec.columns}xi32, strided<[{strides}, 1]>>"
+    splits, numbers = spec.splits, 2 * spec.k
+    workspace = (
+        f"memref<{leading}x{splits}x{numbers}xi32, strided<[{strides}, {numbers}, 1]>>"
+    )
     return {
         "scores": f"memref<{leading}x?xf32, strided<[{strides}, 1]>>",
         "row_offsets": NUMBERS,
         "out": selected,
         **({"tokens": selected} if spec.has_tokens else {}),
         **({"token_lengths": NUMBERS} if spec.has_lengths else {}),
+        **({"workspace": workspace} if spec.splits > 1 else {}),
     }
 
 
@@ -120,10 +129,11 @@ def write_top_rows(spec: SelectionSpec) -> str:
     view, view_type = next(iter(spec.cache.view_types.items()))
     tokens = ", %tokens" if spec.has_tokens else ""
     lengths = " lengths %token_lengths" if spec.has_lengths else ""
+    workspace = " workspace %workspace" if spec.splits > 1 else ""
     operands = [types["scores"], view_type, *list(types.values())[1:]]
     return (
         f"kvcache.top_rows %scores, %{view} rows %row_offsets outs(%out{tokens}){lengths}"
-        f"{attributes_text(spec.attributes)}\n      : {', '.join(operands)}"
+        f"{workspace}{attributes_text(spec.attributes)}\n      : {', '.join(operands)}"
     )
 
 
@@ -136,7 +146,7 @@ def top_rows_source(spec: SelectionSpec, dtype: str, mutates: Sequence[str]) -> 
 class TopRows(Operation):
     write = staticmethod(top_rows_source)
     functions = ("top_rows",)
-    mutates = ("out", "tokens")
+    mutates = ("out", "tokens", "workspace")
 
     def __call__(
         self,
@@ -146,6 +156,7 @@ class TopRows(Operation):
         out: Array,
         tokens: Array | None = None,
         lengths: Array | None = None,
+        workspace: Array | None = None,
         device: int = 0,
     ) -> None:
         """Selects the rows with the largest scores, for ``rows`` of ``attention``.
@@ -166,17 +177,20 @@ class TopRows(Operation):
             lengths: The tokens of each sequence before this step, int32 [batch]. None
                 for the lengths of ``inputs``: a cache with an entry for several tokens
                 may count entries there.
+            workspace: Memory for ``splits``, int32 [total, splits, 2 * k] or [total,
+                heads, splits, 2 * k]. None without splits.
             device: The device whose tensors it reads.
         """
         step = take_step(inputs, self._spec.cache, 0, device)
-        check_selection(self._spec, out, scores, tokens)
-        check_rows(step.offsets, scores=scores, out=out, tokens=tokens)
+        written = {"out": out, "tokens": tokens, "workspace": workspace}
+        check_selection(self._spec, scores, written)
+        check_rows(step.offsets, scores=scores, **written)
         check_columns(
             inputs, lengths, ("scores", scores), self._spec.count_candidates
         )
         others = {"scores": scores, "lengths": lengths, **step.tables}
-        check_apart({"out": out, "tokens": tokens}, others)
-        given = (out, tokens, lengths)
+        check_apart(written, others)
+        given = (out, tokens, lengths, workspace)
         form = replace(
             self._spec,
             has_heads=len(get_sizes(scores)) == 3,
@@ -188,17 +202,27 @@ class TopRows(Operation):
 
 
 def check_selection(
-    spec: SelectionSpec, out: Array, scores: Array, tokens: Array | None
+    spec: SelectionSpec, scores: Array, written: Mapping[str, Array | None]
 ) -> None:
-    """Raises ``ValueError`` for sizes that contradict each other."""
-    sizes, columns = get_sizes(out), spec.columns
+    """Raises ``ValueError`` for sizes that contradict each other.
+
+    ``written`` are ``out``, ``tokens`` and ``workspace``.
+    """
+    workspace = written["workspace"]
+    check_given("workspace", workspace, spec.splits > 1)
+    sizes, columns = get_sizes(written["out"]), spec.columns
     if sizes and sizes[-1] != columns:
         raise ValueError(
             f"expects 'out' to have {columns} columns for 'k' ({spec.k}), got "
             f"{sizes[-1]}"
         )
     check_leading(sizes[:-1], "'out'", scores=scores)
-    check_leading(sizes, "'out'", tokens=tokens)
+    check_leading(sizes, "'out'", tokens=written["tokens"])
+    needed, found = (*sizes[:-1], spec.splits, 2 * spec.k), get_sizes(workspace)
+    if sizes and found and found != needed:
+        raise ValueError(
+            f"expects 'workspace' to have the shape {list(needed)}, got {list(found)}"
+        )
 
 
 def check_columns(
@@ -257,6 +281,7 @@ def top_rows(
     tail: bool = False,
     first: int = 0,
     last: int = 0,
+    splits: int = 1,
     target: str = "cpu",
     separate: bool = False,
     table: str = "dense",
@@ -281,6 +306,9 @@ def top_rows(
             ``whole`` and ``expand``.
         first: The number of first candidates that are always selected.
         last: The number of last candidates that are always selected.
+        splits: The parts of a row that thread blocks select from in parallel, up to
+            256, for few rows of many columns. More than 1 needs a ``workspace``; the
+            result is the same.
         target: As in ``jit``.
         separate: As for ``append``, like ``table``.
         table: As for ``append``.
@@ -297,5 +325,6 @@ def top_rows(
     cache = CacheForm.of(params, separate, None, table)
     check_paged(params)
     tiling = Tiling(block_threads).checked()
-    spec = SelectionSpec(cache, k, width, whole, expand, tail, first, last, tiling)
+    choices = width, whole, expand, tail, first, last, splits
+    spec = SelectionSpec(cache, k, *choices, tiling)
     return make(TopRows, spec.checked(), "", target, bounds_checks, threads)

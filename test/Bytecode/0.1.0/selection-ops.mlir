@@ -42,5 +42,9 @@ module {
     kvcache.attention %arg0, %arg1, %arg2, %arg3, %arg4 outs(%arg5) rows %arg6 : memref<?x64x128xbf16>, !kvcache.paged<bf16, #kv2, page_size = 128>, !kvcache.paged<bf16, #kv2, page_size = 128>, memref<?xi32>, f32, memref<?x64x128xbf16>, memref<?x4x16xi32>
     return
   }
+  func.func @top_rows_of_splits(%arg0: memref<?x?xf32>, %arg1: !kvcache.paged<bf16, #kv1, page_size = 64>, %arg2: memref<?xi32>, %arg3: memref<?x2048xi32>, %arg4: memref<?xi32>, %arg5: memref<?x16x4096xi32>) {
+    kvcache.top_rows %arg0, %arg1 rows %arg2 outs(%arg3) lengths %arg4 workspace %arg5 : memref<?x?xf32>, !kvcache.paged<bf16, #kv1, page_size = 64>, memref<?xi32>, memref<?x2048xi32>, memref<?xi32>, memref<?x16x4096xi32>
+    return
+  }
 }
 

@@ -95,3 +95,12 @@ func.func @rows_of_heads(%q: memref<?x64x128xbf16>, %k: !layer, %v: !layer, %n: 
     : memref<?x64x128xbf16>, !layer, !layer, memref<?xi32>, f32, memref<?x64x128xbf16>, memref<?x4x16xi32>
   return
 }
+
+// CHECK-LABEL: func.func @top_rows_of_splits(
+// CHECK:         kvcache.top_rows %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) lengths %{{.*}} workspace %{{.*}} : memref<?x?xf32>, {{.*}}, memref<?xi32>, memref<?x16x4096xi32>
+func.func @top_rows_of_splits(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x2048xi32>,
+                              %lengths: memref<?xi32>, %workspace: memref<?x16x4096xi32>) {
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) lengths %lengths workspace %workspace
+    : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x2048xi32>, memref<?xi32>, memref<?x16x4096xi32>
+  return
+}

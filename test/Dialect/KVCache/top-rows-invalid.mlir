@@ -202,3 +202,87 @@ func.func @negative_first(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?
   kvcache.top_rows %scores, %cache rows %n outs(%ids) {first = -1} : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C9) of top_rows
+func.func @dimensions_of_workspace(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x8xi32>, %workspace: memref<?x2x4x16xi32>) {
+  // expected-error @below {{expects 'workspace' to have 3 dimensions, got 'memref<?x2x4x16xi32>'}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>, memref<?x2x4x16xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C9) of top_rows
+func.func @rows_of_workspace(%scores: memref<3x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<3x8xi32>, %workspace: memref<2x4x16xi32>) {
+  // expected-error @below {{expects operands with one number of rows, got 3 and 2}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<3x?xf32>, !cache, memref<?xi32>, memref<3x8xi32>, memref<2x4x16xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C9) of top_rows
+func.func @heads_of_workspace(%scores: memref<?x3x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x3x8xi32>, %workspace: memref<?x2x4x16xi32>) {
+  // expected-error @below {{expects operands with one number of heads, got 3 and 2}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x3x?xf32>, !cache, memref<?xi32>, memref<?x3x8xi32>, memref<?x2x4x16xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C9) of top_rows
+func.func @splits_of_workspace(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x8xi32>, %workspace: memref<?x1x16xi32>) {
+  // expected-error @below {{expects 'workspace' to have a static number of splits from 2 to 256, got 'memref<?x1x16xi32>'}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>, memref<?x1x16xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C9) of top_rows
+func.func @dynamic_splits_of_workspace(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x8xi32>, %workspace: memref<?x?x16xi32>) {
+  // expected-error @below {{expects 'workspace' to have a static number of splits from 2 to 256, got 'memref<?x?x16xi32>'}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>, memref<?x?x16xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C9) of top_rows
+func.func @numbers_of_workspace(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x8xi32>, %workspace: memref<?x4x8xi32>) {
+  // expected-error @below {{expects 'workspace' to have 16 numbers for each split, got 'memref<?x4x8xi32>'}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>, memref<?x4x8xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C8) of top_rows
+func.func @elements_of_workspace(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x8xi32>, %workspace: memref<?x4x16xi32, strided<[?, 8, 1]>>) {
+  // expected-error @below {{expects the elements of 'workspace' to share no memory, got 'memref<?x4x16xi32, strided<[?, 8, 1]>>'}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>, memref<?x4x16xi32, strided<[?, 8, 1]>>
+  return
+}

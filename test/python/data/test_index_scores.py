@@ -339,6 +339,8 @@ PAIRS = {
     "tokens": ({}, {}),
     "blocks": ({"block": 8}, {"expand": True, "first": 1, "last": 1}),
     "entries": ({"width": 4}, {"whole": True, "expand": True, "tail": True}),
+    "splits": ({}, {"splits": 3}),
+    "mxfp4": ({}, {}),
 }
 
 
@@ -366,9 +368,10 @@ def test_index_rows_are_those_of_the_pair(name, target):
     for tokens_before in [lengths] if width > 1 else [lengths, None]:
         scores, found_scores = np.full((2, 4, 93), np.nan, np.float32)
         (out, tokens), (found, found_tokens) = np.full((2, 2, 4, columns), 7, np.int32)
+        workspace = {"workspace": np.empty((4, 3, 2 * k), np.int32)} if name == "splits" else {}
         score(index_step, 0, q, weights=weights, out=scores, lengths=tokens_before, **extra)
-        choose(step, scores, out=out, tokens=tokens, lengths=tokens_before)
-        outputs = {"scores": found_scores, "out": found, "tokens": found_tokens}
+        choose(step, scores, out=out, tokens=tokens, lengths=tokens_before, **workspace)
+        outputs = {"scores": found_scores, "out": found, "tokens": found_tokens, **workspace}
         both(index_step, 0, q, step, weights=weights, lengths=tokens_before, **outputs, **extra)
         np.testing.assert_array_equal(found_scores, scores)
         np.testing.assert_array_equal(found, out)

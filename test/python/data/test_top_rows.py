@@ -87,15 +87,19 @@ def expect(step, scores, k, options, lengths=None):
     return ids, tokens
 
 
-def check(target, step, scores, k, options=Options(), lengths=None, **build):
+def check(target, step, scores, k, options=Options(), lengths=None, splits=1, **build):
     """Compares one call with the model, bit by bit."""
+    build["splits"] = splits
     operation = kvcache.ops.top_rows(PARAMS, k, **dataclasses.asdict(options), target=target, **build)
     wide = scores if scores.ndim == 3 else scores[:, None]
     ids, tokens = expect(step, wide, k, options, lengths)
     if scores.ndim == 2:
         ids, tokens = ids[:, 0], tokens[:, 0]
     found_ids, found_tokens = np.full_like(ids, 99), np.full_like(tokens, 99)
-    operation(step, scores, out=found_ids, tokens=found_tokens, lengths=lengths)
+    given = {}
+    if splits > 1:
+        given["workspace"] = np.full((*scores.shape[:-1], splits, 2 * k), -1, np.int32)
+    operation(step, scores, out=found_ids, tokens=found_tokens, lengths=lengths, **given)
     np.testing.assert_array_equal(found_tokens, tokens)
     np.testing.assert_array_equal(found_ids, ids)
 
@@ -181,11 +185,37 @@ def test_top_rows_with_any_number_of_threads(threads):
     check(CHIPS[1], make_step([1498], [2]), scores, 70, block_threads=threads)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["special", "options", "heads", "entries", "long"])
+def test_splits_do_not_change_the_selection(target, name):
+    """Rows shorter than a split, ties and forced candidates in several splits, and buffers that fill."""
+    if name == "special":
+        scores = draw_scores((6, 500))
+        scores[:, ::7] = np.resize([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45], (6, 72))
+        check(target, make_step([0, 40, 497], [2, 1, 3]), scores, 64, splits=5)
+    elif name == "options":
+        options = Options(width=3, whole=True, expand=True, tail=True, first=9, last=5)
+        check(target, make_step([0, 700, 61], [5, 4, 1]), draw_scores((10, 240)), 20, options, splits=3)
+    elif name == "heads":
+        check(target, make_step([5, 190], [1, 2]), draw_scores((3, 4, 200)), 16, Options(first=1, last=1), splits=2)
+    elif name == "entries":
+        step = make_step([1000, 9], [2, 3], page_tokens=4)
+        tokens = step.lengths.copy()
+        step.lengths[:] = tokens // 4
+        check(target, step, draw_scores((5, 251)), 4, Options(width=4, whole=True), tokens, splits=7)
+    else:
+        scores = np.concatenate([draw_long_scores(kind, 14_000) for kind in ("few", "random", "ascending")])
+        check(target, make_step([13_997], [3]), scores, 100, splits=3, block_threads=128)
+
+
+@pytest.mark.parametrize("splits", [1, 4])
 @pytest.mark.parametrize("target", [CPU, CHIPS[1]])
-def test_rows_of_padding_are_minus_one(target):
+def test_rows_of_padding_are_minus_one(target, splits):
     step = make_step([4], [1])
     out = np.full((3, 8), 99, np.int32)
-    kvcache.ops.top_rows(PARAMS, 8, target=target)(step, draw_scores((3, 8)), out=out)
+    workspace = {"workspace": np.zeros((3, 4, 16), np.int32)} if splits > 1 else {}
+    operation = kvcache.ops.top_rows(PARAMS, 8, splits=splits, target=target)
+    operation(step, draw_scores((3, 8)), out=out, **workspace)
     assert (out[1:] == -1).all() and (out[0, :5] >= 0).all()
 
 
@@ -234,6 +264,8 @@ def test_attention_reads_the_selected_rows():
         ({"width": 0}, "expects 'width' to be positive, got 0"),
         ({"first": -1}, "expects 'first' not to be negative, got -1"),
         ({"first": 5, "last": 4}, "at most 'k' .8. together, got 5 and 4"),
+        ({"splits": 257}, "expects 'splits' to be at most 256, got 257"),
+        ({"splits": 0}, "expects 'splits' to be positive, got 0"),
         ({"tail": True}, "expects 'tail' only with 'whole' and 'expand'"),
         ({"block_threads": 48}, "expects 'block_threads' to be a multiple of 32"),
     ],
@@ -266,6 +298,16 @@ def test_arrays_of_wrong_sizes():
         operation(step, scores, out=out, lengths=np.zeros(2, np.int32))
     with pytest.raises(ValueError, match="'tokens' to share no memory with 'out'"):
         operation(step, scores, out=out, tokens=out)
+    with pytest.raises(ValueError, match="expects no 'workspace', as the operation was made without it"):
+        operation(step, scores, out=out, workspace=np.empty((1, 2, 16), np.int32))
+    split = kvcache.ops.top_rows(PARAMS, 8, splits=2)
+    with pytest.raises(ValueError, match="expects 'workspace', as the operation was made with it"):
+        split(step, scores, out=out)
+    with pytest.raises(ValueError, match=r"'workspace' to have the shape \[1, 2, 16\], got \[1, 2, 15\]"):
+        split(step, scores, out=out, workspace=np.empty((1, 2, 15), np.int32))
+    workspace = np.empty((1, 2, 16), np.int32)
+    with pytest.raises(ValueError, match="'out' to share no memory with 'workspace'|'workspace' to share no memory"):
+        split(step, scores, out=workspace[:, 0, :8], workspace=workspace)
 
 
 @pytest.mark.parametrize("target", [CPU, CHIPS[1]])
