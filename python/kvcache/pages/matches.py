@@ -25,6 +25,8 @@ _Entry = TypeVar("_Entry")
 Rows: TypeAlias = SequenceOf[SequenceOf[_Entry | None]]
 """The pages of each group at its borders."""
 
+_CHUNK = 128  # nodes whose tokens are encoded together, because a prompt may miss
+
 _SOURCES = (*Source,)
 """The sources of tokens, the slowest last."""
 
@@ -103,23 +105,31 @@ def _raise_ranks(ranks: np.ndarray, page: Page) -> None:
         np.maximum(ranks, rank, out=ranks)
 
 
-def _list_path(node: Prefix, encoded: bytes, size: int) -> list[Prefix]:
-    """Lists the nodes after a node that have the next tokens, ``size`` bytes each.
+def _list_path(
+    node: Prefix, tokens: array[int], base: int
+) -> tuple[list[Prefix], bytes]:
+    """Lists the nodes after a node that have the next tokens, ``base`` each.
 
-    None of them has the last token.
+    Returns them, and the encoded tokens after them, at most those of a node. Neither
+    has the last token.
     """
     path: list[Prefix] = []
-    has_tokens, add = encoded.startswith, path.append
-    for start in range(0, len(encoded) - size, size):
-        # Most nodes have one child, which a comparison finds faster than a hash.
-        child = node.latest
-        if child is None or not has_tokens(child.tokens, start):
-            child = node.children.get(encoded[start : start + size])
-            if child is None:
-                break
-        add(child)
-        node = child
-    return path
+    add, size, last = path.append, 8 * base, max(len(tokens) - 1, 0)
+    stop = last // base * base
+    for first in range(0, stop, _CHUNK * base):
+        encoded = encode(tokens, first, min(first + _CHUNK * base, stop))
+        has_tokens = encoded.startswith
+        for start in range(0, len(encoded), size):
+            # Most nodes have one child, which a comparison finds faster than a hash.
+            child = node.latest
+            if child is None or not has_tokens(child.tokens, start):
+                part = encoded[start : start + size]
+                child = node.children.get(part)
+                if child is None:
+                    return path, part
+            add(child)
+            node = child
+    return path, encode(tokens, stop, last)
 
 
 class Finder:
@@ -153,18 +163,17 @@ class Finder:
         of other tokens match nothing. The sequence must end at a page's end in each
         group.
         """
-        encoded, size = encode(tokens), 8 * self.base
-        path = _list_path(sequence.prefix, encoded, size)
+        path, left = _list_path(sequence.prefix, tokens, self.base)
         if not self.is_plain:
             return self._find_common_prefix(sequence, path, accepts)
         pages = [child.pages[0] for child in path]
         if accepts:
             pages = [page if page and accepts(page) else None for page in pages]
         if None in pages:
-            del pages[pages.index(None) :]
+            first = pages.index(None)
+            pages, left = pages[:first], path[first].tokens
         node = path[len(pages) - 1] if pages else sequence.prefix
         length = len(pages) * self.base
-        left = encoded[8 * length : min(8 * length + size, len(encoded) - 8)]
         similar = node.find_similar(left)
         return Match(node, length, [pages], {}, *similar)
 

@@ -241,9 +241,12 @@ class Sequence:
         group.open[self.row] = True
 
     def add_tokens(self, tokens: array[int]) -> None:
-        own = self.tokens
-        own += tokens
-        self.table.totals[self.row] = len(own)
+        """Adds tokens; the array may become the sequence's own."""
+        if self.tokens:
+            self._older += tokens
+        else:
+            self._older = tokens
+        self.table.totals[self.row] = len(self._older)
 
     def replace(self, group: GroupTable, i: int, page: Page) -> None:
         """Replaces a page by one of the device with the same contents."""

@@ -98,9 +98,9 @@ def parse_batch_tokens(tokens: TokensOfBatch, count: int) -> BatchTokens:
     return BatchTokens(joined, np.array([len(chunk) for chunk in chunks], np.int64))
 
 
-def encode(tokens: array[int]) -> bytes:
-    """Encodes tokens as bytes in their order, 8 bytes each."""
-    ordered = tokens[:]
+def encode(tokens: array[int], start: int = 0, stop: int | None = None) -> bytes:
+    """Encodes tokens of a range as bytes in their order, 8 bytes each."""
+    ordered = tokens[start:stop]
     if sys.byteorder == "little":
         ordered.byteswap()
     return ordered.tobytes()
