@@ -39,6 +39,7 @@ CHIPS = ("sm_80", "sm_90a", "sm_100a")
 PEER_CHIP = "sm_90a"
 KEYS, WARPS = 128, 4
 SELECTED = (512, 2048)
+SPLITS = 16
 MODE = "sampling::FilteredTopKMode::PageTable, sampling::TopKTieBreak::Small"
 FLASHINFER = f"sampling::FilteredTopKUnifiedKernel<float, int32_t, 4, true, {MODE}>"
 SGLANG = "sglang::topk_main_kernel<true, 2, sglang::TopKMode::PAGE_TABLE>"
@@ -52,10 +53,12 @@ class Scores:
     heads: int
     keys: int
     scale: tuple[str, int] | None = None
+    queries: str | None = None
 
     @property
     def title(self) -> str:
-        return f"{'fp8 with scales' if self.scale else self.dtype}, {self.heads} heads"
+        queries = ", MXFP4 queries" if self.queries else ""
+        return f"{'fp8 with scales' if self.scale else self.dtype}, {self.heads} heads{queries}"
 
     @property
     def params(self) -> kvcache.KVCacheParams:
@@ -70,7 +73,7 @@ class Scores:
 
     @property
     def source(self) -> str:
-        options = {"relu": True, "sum_heads": True, "weights": True, "dtype": self.dtype}
+        options = {"relu": True, "sum_heads": True, "weights": True, "dtype": self.queries or self.dtype}
         source: str = kvcache.ops.index_scores(self.params, self.heads, **options).source
         return source
 
@@ -78,6 +81,7 @@ class Scores:
 FP8 = "f8E4M3FN", ("f32", 128)
 SCORES = [
     *(Scores(FP8[0], heads, 128, FP8[1]) for heads in (64, 32)),
+    *(Scores(FP8[0], heads, 128, FP8[1], "f4E2M1FN") for heads in (64, 32)),
     *(Scores("bf16", heads, 64) for heads in (64, 32)),
 ]
 
@@ -139,6 +143,10 @@ def measure_selections(peers: dict[str, Callable[[], str]]) -> Table:
     for k in SELECTED:
         (kernel,) = kvcache.compile(kvcache.ops.top_rows(params, k).source, target=PEER_CHIP).kernels.values()
         add_selection(table, f"k = {k}", "ours", kernel.ptx, "top_rows", kernel.dynamic_shared_memory or 0)
+        source = kvcache.ops.top_rows(params, k, splits=SPLITS).source
+        for step, kernel in zip(("splits", "of splits"), kvcache.compile(source, target=PEER_CHIP).kernels.values()):
+            title = f"k = {k}, {step}"
+            add_selection(table, title, "ours", kernel.ptx, "top_rows", kernel.dynamic_shared_memory or 0)
     for by, compile_peer in peers.items():
         try:
             add_selection(table, "any k", by, compile_peer(), "opK" if by == "FlashInfer" else "main_kernel", None)

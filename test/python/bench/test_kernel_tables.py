@@ -67,7 +67,8 @@ def test_records_have_all_scores_and_selections():
     rows = [[scores.title, chip] for scores in index_peers.SCORES for chip in CHIPS]
     assert [row[:2] for row in INDEX["scores"]["rows"]] == rows
     assert [row[:2] for row in INDEX["selections"]["rows"]] == [
-        *([f"k = {k}", "ours"] for k in index_peers.SELECTED), ["any k", "FlashInfer"], ["any k", "SGLang"],
+        *([f"k = {k}{step}", "ours"] for k in index_peers.SELECTED for step in ("", ", splits", ", of splits")),
+        ["any k", "FlashInfer"], ["any k", "SGLang"],
     ]  # fmt: skip
 
 

@@ -469,6 +469,21 @@ def test_mxfp4_queries_of_wrong_sizes():
         floats(step, 0, np.zeros((1, 2, 64), ml_dtypes.bfloat16), q_scales=q_scales, out=out)
 
 
+@pytest.mark.parametrize(("heads", "target"), [(2, CPU), (2, CHIPS[0]), (16, CHIPS[1])])
+def test_checks_of_rows_of_mxfp4_queries(heads, target, monkeypatch):
+    params = make_params("bf16", 32)
+    step, _ = make_step(params, (20,), (1,))
+    monkeypatch.setattr("kvcache.ops.index_scoring.check_rows", lambda *_, **__: None)
+    operation = kvcache.ops.index_scores(
+        params, heads, sum_heads=True, dtype=MXFP4, target=target, bounds_checks=True
+    )
+    q, q_scales = np.zeros((1, heads, 16), np.uint8), np.zeros((1, heads, 1), ml_dtypes.float8_e8m0fnu)
+    out = np.zeros((1, 21), np.float32)
+    operation(step, 0, q, q_scales=q_scales, out=out)
+    with pytest.raises(kvcache.CheckError, match="row of 'q_scales' is out of range"):
+        operation(step, 0, q, q_scales=q_scales[:0], out=out)
+
+
 @pytest.mark.parametrize("heads", [2, 16])
 @pytest.mark.parametrize("target", [CPU, CHIPS[1]])
 def test_checks_of_columns(target, heads, monkeypatch):
