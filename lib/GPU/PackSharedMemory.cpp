@@ -12,6 +12,7 @@
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/FindOps.h"
 #include "kvcache/Target/Chip.h"
+#include "kvcache/Target/Registers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -293,6 +294,9 @@ private:
     int64_t bytes = layOut(memory.movable);
     if (failed(check(memory, bytes)))
       return failure();
+    if (const Chip *chip = getTargetChip(kernel);
+        chip && !chip->fitsTwice(bytes))
+      allowOneBlock(kernel);
     move(memory, symbols);
     kernel->setAttr(KVCacheDialect::kDynamicSharedMemoryAttr,
                     Builder(kernel.getContext()).getI64IntegerAttr(bytes));

@@ -61,3 +61,12 @@ std::optional<int64_t> kvcache::getInitialRegisters(Operation *kernel) {
     return std::nullopt;
   return getMaxRegisters(*threads, *blocks);
 }
+
+void kvcache::allowOneBlock(gpu::GPUFuncOp kernel) {
+  StringRef name = NVVM::NVVMDialect::getMinctasmAttrName();
+  if (!kernel.isKernel() || !kernel.getKnownBlockSize() ||
+      kernel->hasAttr(name) ||
+      kernel->hasAttr(NVVM::NVVMDialect::getMaxnregAttrName()))
+    return;
+  kernel->setAttr(name, Builder(kernel).getI32IntegerAttr(1));
+}

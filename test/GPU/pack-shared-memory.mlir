@@ -282,3 +282,42 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+// 113 KiB are half of what blocks on sm_90a share, with a KiB for each block.
+// With a byte more, one block is alone on its multiprocessor, and ptxas may take
+// all registers, unless the kernel has a bound of its own.
+
+#wg = #gpu.address_space<workgroup>
+
+// CHECK-LABEL: gpu.module @shared
+// CHECK:         gpu.func @half()
+// CHECK-NOT:       nvvm.minctasm
+gpu.module @shared [#nvvm.target<chip = "sm_90a">] {
+  memref.global "private" @tile : memref<115712xi8, #wg> = uninitialized
+  gpu.func @half() kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %tile = memref.get_global @tile : memref<115712xi8, #wg>
+    "test.use"(%tile) : (memref<115712xi8, #wg>) -> ()
+    gpu.return
+  }
+}
+
+// CHECK-LABEL: gpu.module @alone
+// CHECK:         gpu.func @more() {{.*}}nvvm.minctasm = 1 : i32
+// CHECK:         gpu.func @bounded()
+// CHECK-NOT:       nvvm.minctasm
+// CHECK-SAME:      nvvm.maxnreg = 96
+gpu.module @alone [#nvvm.target<chip = "sm_90a">] {
+  memref.global "private" @tile : memref<115713xi8, #wg> = uninitialized
+  gpu.func @more() kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %tile = memref.get_global @tile : memref<115713xi8, #wg>
+    "test.use"(%tile) : (memref<115713xi8, #wg>) -> ()
+    gpu.return
+  }
+  gpu.func @bounded() kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.maxnreg = 96 : i32} {
+    %tile = memref.get_global @tile : memref<115713xi8, #wg>
+    "test.use"(%tile) : (memref<115713xi8, #wg>) -> ()
+    gpu.return
+  }
+}

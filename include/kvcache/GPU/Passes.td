@@ -167,7 +167,10 @@ def PackSharedMemory : Pass<"kvcache-pack-shared-memory", "::mlir::ModuleOp"> {
 
     The attribute `kvcache.dynamic_shared_memory` of the kernel records the size
     in bytes, and launches in the module pass it. A launch of a kernel with
-    clones for several targets passes the maximum of the clones.
+    clones for several targets passes the maximum of the clones. If a
+    multiprocessor of the kernel's chip has room for one block only, the kernel
+    gets `nvvm.minctasm` of 1, unless it has a bound of registers: ptxas then
+    takes the registers that other blocks can't have.
 
     Workgroup attributions, mbarriers and other variables stay static. The pass
     reports an error if these alone exceed 48 KB, if the total exceeds the

@@ -107,6 +107,15 @@ struct Chip {
   /// The maximum shared memory of a block in bytes, static and dynamic.
   int64_t getSharedMemory() const { return int64_t{sharedKilobytes} * 1024; }
 
+  /// Whether a multiprocessor has room for two blocks with `bytes` of shared
+  /// memory each. It has a kilobyte more than a block may have, and takes one
+  /// for each block (CUDA C++ Programming Guide, "Technical Specifications per
+  /// Compute Capability").
+  bool fitsTwice(int64_t bytes) const {
+    constexpr int64_t reserved = 1024;
+    return 2 * (bytes + reserved) <= getSharedMemory() + reserved;
+  }
+
   /// Whether the chip has all of `wanted`.
   bool has(Feature wanted) const { return (supported & wanted) == wanted; }
 };

@@ -21,6 +21,10 @@
 
 namespace mlir {
 class Operation;
+
+namespace gpu {
+class GPUFuncOp;
+} // namespace gpu
 } // namespace mlir
 
 namespace mlir::kvcache {
@@ -47,6 +51,13 @@ int64_t getMaxRegisters(int64_t threads, int64_t blocks);
 /// multiprocessor has `nvvm.minctasm` blocks of the kernel's size. Without
 /// these attributes, ptxas ignores setmaxnreg (C7508).
 std::optional<int64_t> getInitialRegisters(Operation *kernel);
+
+/// Promises ptxas that one block of a kernel is enough for a multiprocessor,
+/// by `nvvm.minctasm`. Otherwise it spills registers, or waits for each load,
+/// to make room for blocks that have no other room. A kernel with a bound of
+/// registers keeps it. PTX ISA, ".minnctapersm": beside a known number of
+/// threads.
+void allowOneBlock(gpu::GPUFuncOp kernel);
 
 } // namespace mlir::kvcache
 

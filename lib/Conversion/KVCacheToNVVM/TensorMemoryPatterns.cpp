@@ -12,6 +12,7 @@
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Support/Threads.h"
+#include "kvcache/Target/Registers.h"
 #include "kvcache/Target/Wgmma.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -106,8 +107,9 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(checkTensorMemory(op)))
       return failure();
+    // Tensor memory has no columns for another block.
     if (auto kernel = op->getParentOfType<gpu::GPUFuncOp>())
-      allowOneBlock(rewriter, kernel);
+      rewriter.modifyOpInPlace(kernel, [&] { allowOneBlock(kernel); });
     Location loc = op.getLoc();
     IndexBuilder b(rewriter, loc);
     Value columns = b.i32(countColumns(op));
@@ -135,20 +137,6 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
   }
 
 private:
-  /// Promises ptxas that one block is enough for a multiprocessor. Otherwise it
-  /// spills registers to make room for blocks that tensor memory has no columns
-  /// for. PTX ISA, ".minnctapersm": beside a known number of threads.
-  static void allowOneBlock(ConversionPatternRewriter &rewriter,
-                            gpu::GPUFuncOp kernel) {
-    StringRef name = NVVM::NVVMDialect::getMinctasmAttrName();
-    if (!kernel.isKernel() || !kernel.getKnownBlockSize() ||
-        kernel->hasAttr(name) ||
-        kernel->hasAttr(NVVM::NVVMDialect::getMaxnregAttrName()))
-      return;
-    rewriter.modifyOpInPlace(
-        kernel, [&] { kernel->setAttr(name, rewriter.getI32IntegerAttr(1)); });
-  }
-
   static int64_t countColumns(TmemAllocOp op) {
     constexpr uint64_t least = 32;
     uint64_t columns = 0;
