@@ -79,6 +79,7 @@ gpu.module @kernels {
 """
 
 
+@pytest.mark.long
 @needs_ptxas
 def test_facts_of_a_kernel_are_those_of_ptxas():
     kernel = kvcache.compile(SMALL, target="sm_90a").kernels["copy"]

@@ -21,6 +21,7 @@ def test_works_are_those_of_the_tables():
         assert len({(work.cache, work.query_heads) for work in works}) == 1
 
 
+@pytest.mark.long
 def test_without_a_gpu_configs_are_counted(tmp_path):
     file = tmp_path / "record.json"
     assert tuner.main(["--target", "emulator:sm_90a", "--json", str(file)]) == 0
@@ -31,6 +32,7 @@ def test_without_a_gpu_configs_are_counted(tmp_path):
     assert all(row[2] is row[3] is None and row[4] == "not measured" for row in rows)
 
 
+@pytest.mark.long
 def test_on_a_gpu_times_are_recorded(driver, tmp_path, monkeypatch):
     monkeypatch.setenv("KVCACHE_CACHE", str(tmp_path / "cache"))
     file, tuned = tmp_path / "record.json", tmp_path / "tuned.json"

@@ -114,6 +114,7 @@ def test_record_has_needs_of_append(work, chip):
     assert found[7] >= 40
 
 
+@pytest.mark.long
 @needs_ptxas
 @pytest.mark.parametrize(
     ("name", "number", "measure"),
@@ -145,6 +146,7 @@ def test_peers_in_triton_have_launches():
         assert "split_tokens" in work.options and "page_size = 16" in work.source
 
 
+@pytest.mark.long
 @needs_ptxas
 def test_record_has_needs_beside_peers():
     works = {work.title: work for work in attention_peers.WORKS if work.triton}
@@ -172,6 +174,7 @@ def test_missing_headers_are_printed(monkeypatch):
         append_kernels.FlashInfer()
 
 
+@pytest.mark.long
 @needs_ptxas
 @pytest.mark.parametrize("schedule, advisories", [("prefetch", []), ("seesaw", ["advisories C7512"])])
 def test_gate_refuses_mmas_that_wait(schedule, advisories):

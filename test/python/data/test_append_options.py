@@ -328,6 +328,7 @@ def test_append_with_norm_and_scales(name, granularity, head_dim, target):
             np.testing.assert_array_equal(plain, other)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chip", [None, "sm_90a"])
 def test_append_of_a_long_head_of_odd_groups_compiles_soon(chip):
     """LLVM took minutes for vectors of all elements that pieces were inserted into."""

@@ -33,6 +33,7 @@ def list_neighbours(operation, chip):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "target, format_, head_dim, options, fields",
     [

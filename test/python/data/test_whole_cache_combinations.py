@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from programs import examples
@@ -256,6 +257,7 @@ class Run:
         return [part for part in encoded if part is not None]
 
 
+@pytest.mark.long
 @examples(COUNT)
 @given(draw_combination())
 def test_combinations(combination):

@@ -142,6 +142,7 @@ def test_products_in_tensor_memory_compile_on_chips_that_have_it(chip, error):
         assert found.endswith(error) and bool(found) == bool(error)
 
 
+@pytest.mark.long
 def test_every_other_op_compiles_on_the_newest_chip():
     found = {
         op.name: chips.outcome_in(family, op, "sm_121a").error

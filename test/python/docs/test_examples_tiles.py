@@ -97,6 +97,7 @@ def test_producers_give_registers_to_consumers():
     assert numbers == [("dec", "24"), ("inc", "240")]
 
 
+@pytest.mark.long
 @needs_nvdisasm
 def test_exponentials_overlap_products():
     """Keys that all rows see pass through the loop as in FlashAttention-3, which takes 510 instructions for 128 keys."""
@@ -121,6 +122,7 @@ def test_exponentials_overlap_products():
 PROMPTS = {64: (128, 440), 128: (128, 500), 256: (80, 495)}
 
 
+@pytest.mark.long
 @needs_nvdisasm
 @pytest.mark.parametrize("size", PROMPTS)
 def test_products_of_prompts_overlap_their_softmax(size):

@@ -71,6 +71,7 @@ def test_page_has_all_levels():
     assert [level for level, _ in BLOCKS if level] and list(dict.fromkeys(level for level, _ in BLOCKS)) == list(PASSES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", PASSES)
 def test_a_kernel_may_start_at_any_level(level):
     """The PTX is that of the op, but for names and line numbers."""

@@ -239,6 +239,7 @@ def run_some():
     return events
 
 
+@pytest.mark.long
 def test_histories_cover_all_events():
     events = run_some()
     changes = "claim", "grow", "grow_batch", "swap_out", "swap_in"

@@ -45,6 +45,7 @@ def test_long_histories(configuration, seed):
     History(seed, configuration).run(10_000)
 
 
+@pytest.mark.long
 def test_histories_cover_all_events():
     events = Counter()
     for host_pages in (0, 4):

@@ -103,6 +103,7 @@ def limit_seconds():
     resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
 
 
+@pytest.mark.long
 def test_checks_of_a_long_host_function_take_little_memory(tmp_path):
     """A branch for each check took 16 GB."""
     body = "".join(MOVE.format(i=i) for i in range(1000))

@@ -17,9 +17,9 @@ from binaries import llvm_tool
 import kvcache
 from kvcache import _native
 
-pytestmark = pytest.mark.skipif(
+pytestmark = [pytest.mark.long, pytest.mark.skipif(
     platform.machine() != "x86_64", reason="other architectures have one body"
-)
+)]
 
 # The extensions of GNU's assembler that a level adds.
 ADDED = {

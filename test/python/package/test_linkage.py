@@ -51,6 +51,7 @@ def test_something_is_built():
     assert STATIC.exists()
 
 
+@pytest.mark.long
 def test_kvcache_opt_has_the_only_mlir_in_itself():
     assert any(name.startswith(CORE_SYMBOLS) for name in symbols(STATIC, "--defined-only"))
     needed = needed_libraries(STATIC)

@@ -62,6 +62,7 @@ def test_report_has_versions_and_no_paths(monkeypatch, capsys, tmp_path):
     assert "/" not in text.replace("GNU/Linux", "")
 
 
+@pytest.mark.long
 def test_demo(capsys, tmp_path):
     assert program.main(["demo", "--output", str(tmp_path)]) == 0
     text = capsys.readouterr().out

@@ -100,6 +100,7 @@ def get_planned(operation):
 # --- The choice -----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_fastest_config_is_kept_for_later_operations(make_clock, monkeypatch):
     clock = make_clock(prefer(stages=3, schedule="pipelined"))
     operation = make_operation()
@@ -405,6 +406,7 @@ def test_cheaper_machine_code_comes_first(monkeypatch):
     assert ranking.rank(make_operation(), configs, MODEL, -1) == configs
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not ranking.has_tools(), reason="needs ptxas and nvdisasm")
 def test_overlapped_products_cost_less():
     operation = make_operation()
@@ -414,6 +416,7 @@ def test_overlapped_products_cost_less():
     assert ranking.estimate(operation, AttentionConfig(mma="tcgen05"), MODEL) == math.inf
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not ranking.has_tools(), reason="needs ptxas and nvdisasm")
 def test_iteration_of_seesaw_is_two_tiles(monkeypatch):
     """A score costs the products of 576 + 512 elements, at 4,096 operations in a clock."""

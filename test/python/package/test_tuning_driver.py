@@ -33,6 +33,7 @@ def folder(monkeypatch, tmp_path):
     kvcache.ops.making.forget()
 
 
+@pytest.mark.long
 def test_tuned_operation_has_the_bits_of_the_planned_one(driver, monkeypatch):
     options = {"split_tokens": 32, "max_splits": 2, "tile_rows": 16, "scheduled_blocks": 2}
     operation = kvcache.ops.attention(PARAMS, 4, target=f"cuda:{CHIP}", **options)
@@ -149,6 +150,7 @@ def test_error_of_the_driver_is_raised(driver, function):
         timer.measure(lambda: None, 1, 10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("elapsed", ["nan", "-1", "0"])
 def test_gpu_that_lies_is_an_error(driver, folder, elapsed):
     operation = kvcache.ops.attention(PARAMS, 4, target=f"cuda:{CHIP}")

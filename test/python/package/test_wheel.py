@@ -21,6 +21,8 @@ import pytest
 from binaries import is_elf, search_paths
 from places import BUILD, ROOT
 
+pytestmark = pytest.mark.long
+
 PACKAGE = ROOT / "python/kvcache"
 TOOLS = sorted(path.name for path in (BUILD / "bin").iterdir())
 COMPILERS = re.compile(r"lib(LLVM|MLIR|mlir_)[^/]*\.so[^/]*$")
