@@ -15,7 +15,7 @@ from .records import Records, SpareRecords
 
 _STEP_BYTES = 8 << 20  # that a step copies to records, in some milliseconds
 _AGAIN_SECONDS = 60.0  # after which pages that the store refused are offered again
-_MOST_SECONDS = 3600.0  # of a rest
+_MOST_SECONDS = 600.0  # of a rest
 _FEW = 1024  # waiting pages, of which dropped ones are not looked for
 
 
