@@ -69,10 +69,12 @@ class PagePublishing:
         if self._pool.changed is None:
             return
         changed = self._pool.take_changed()
+        if self._tier:  # first, so that an interrupt of the listener loses no page
+            self._tier.writer.add(changed)
         if self._events and changed:
             self._events.publish(changed)
         if self._tier:
-            self._tier.writer.save(changed)
+            self._tier.writer.save()
 
     def prefetch(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> Prefetch:
         """Begins to bring pages of first tokens from the store, while a request waits.

@@ -47,11 +47,14 @@ class StoreWriter:
         self._puts: list[tuple[GuardedCopy, list[Page], list[np.ndarray]]] = []
         self.written = 0
 
-    def save(self, changed: Iterable[Page]) -> None:
-        """Begins to write cached pages that are not in the store."""
+    def add(self, changed: Iterable[Page]) -> None:
+        """Notes cached pages that are not in the store, for ``save``."""
         for page in changed:
             if page.prefix and not page.is_stored:
                 self._pending[page] = None
+
+    def save(self) -> None:
+        """Begins to write the pages that were noted."""
         self._poll_puts()
         if self._refused and time.monotonic() >= self._again:
             self._offer_refused()

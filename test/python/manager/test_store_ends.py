@@ -50,20 +50,20 @@ def test_put_that_never_ends_is_given_up(clock, fields, limit):
     assert len(store.buffers) == 4 and not machine.manager.stats.pages_to_store
     before = [bytes(buffer) for buffer in store.buffers]
     clock[0] += limit - 1
-    tier.writer.save([])
+    tier.writer.save()
     with pytest.warns(RuntimeWarning, match=f"did not end in {limit} seconds") as warned:
         clock[0] += 1
-        tier.writer.save([])
+        tier.writer.save()
     for rest in (60, 120):  # no other put begins meanwhile
         clock[0] += rest - 1
-        tier.writer.save([])
+        tier.writer.save()
         assert len(store.buffers) == len(before)
         clock[0] += 1
-        tier.writer.save([])
+        tier.writer.save()
         before += [bytes(buffer) for buffer in store.buffers[len(before) :]]
         assert len(store.buffers) == len(before)
         clock[0] += limit
-        tier.writer.save([])
+        tier.writer.save()
     store.hangs = False
     clock[0] += 240
     for number in range(9):  # more than a copy's polls
@@ -106,6 +106,30 @@ def test_copies_end_where_no_thread_starts(monkeypatch):
     values = {}
     Machine(FaultyStore(values, 0)).serve(range(9))
     assert Machine(FaultyStore(values, 0)).serve(range(9)) == 8
+
+
+class InterruptedListener:
+    """A listener that is interrupted once."""
+
+    errors = (KeyboardInterrupt,)
+
+    def begin(self, groups):
+        pass
+
+    def publish(self, changed):
+        for error in self.errors:
+            self.errors = ()
+            raise error
+
+
+def test_interrupt_of_a_listener_loses_no_page_of_the_store():
+    values = {}
+    machine = Machine(FaultyStore(values, 0), events=InterruptedListener())
+    machine.manager.claim("kept", range(9))
+    with pytest.raises(KeyboardInterrupt):
+        machine.manager.step(["kept"])
+    machine.manager.flush()
+    assert len(values) == machine.manager.stats.pages_to_store == 4
 
 
 def test_interrupt_while_pages_are_read_loses_none(monkeypatch):

@@ -220,7 +220,7 @@ def test_refused_pages_are_offered_again_later(clock):
         machine.manager.grow("kept", [1])
         machine.manager.step(["kept"])
         for _ in range(9):  # as above; 'flush' would offer all
-            machine.manager._tier.writer.save([])
+            machine.manager._tier.writer.save()
         assert len(values) == machine.manager.stats.pages_to_store == count
 
 
@@ -240,7 +240,7 @@ def test_flush_offers_refused_pages_once_more(monkeypatch, error):
             patch.setattr(FaultyStore, "begin_put", interrupt)
         machine.manager.step(["kept"])
     for _ in range(9):  # more than a copy's polls
-        machine.manager._tier.writer.save([])
+        machine.manager._tier.writer.save()
     store.most = 100
     machine.manager.flush()
     assert len(values) == machine.manager.stats.pages_to_store == 6
@@ -258,7 +258,7 @@ def test_pages_that_could_not_be_read_are_offered_again_later(monkeypatch, clock
         machine.manager.grow("kept", [1])
         machine.manager.step(["kept"])
         for _ in range(9):  # as above; 'flush' would offer all
-            machine.manager._tier.writer.save([])
+            machine.manager._tier.writer.save()
         assert machine.manager.stats.pages_to_store == count
 
 
