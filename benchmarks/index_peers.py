@@ -45,6 +45,10 @@ FLASHINFER = f"sampling::FilteredTopKUnifiedKernel<float, int32_t, 4, true, {MOD
 SGLANG = "sglang::topk_main_kernel<true, 2, sglang::TopKMode::PAGE_TABLE>"
 
 
+FP8 = "f8E4M3FN", ("f32", 128)
+MXFP4 = "f4E2M1FN", ("f8E8M0FNU", 32)
+
+
 @dataclass(frozen=True)
 class Scores:
     """Scores of keys of 128 elements by ``heads`` heads, as of DeepSeek V3.2; a block has tiles of ``keys`` keys."""
@@ -57,8 +61,8 @@ class Scores:
 
     @property
     def title(self) -> str:
-        queries = ", MXFP4 queries" if self.queries else ""
-        return f"{'fp8 with scales' if self.scale else self.dtype}, {self.heads} heads{queries}"
+        keys = {"f8E4M3FN": "fp8 with scales", MXFP4[0]: "MXFP4"}.get(self.dtype, self.dtype)
+        return f"{keys}, {self.heads} heads{', MXFP4 queries' if self.queries else ''}"
 
     @property
     def params(self) -> kvcache.KVCacheParams:
@@ -69,7 +73,8 @@ class Scores:
 
     @property
     def key_bytes(self) -> int:
-        return 128 + 4 if self.scale else 2 * 128
+        bits = kvcache.dtypes.bits(self.dtype)
+        return 128 * bits // 8 + (4 if self.scale else 0)
 
     @property
     def source(self) -> str:
@@ -78,10 +83,10 @@ class Scores:
         return source
 
 
-FP8 = "f8E4M3FN", ("f32", 128)
 SCORES = [
     *(Scores(FP8[0], heads, 128, FP8[1]) for heads in (64, 32)),
-    *(Scores(FP8[0], heads, 128, FP8[1], "f4E2M1FN") for heads in (64, 32)),
+    *(Scores(FP8[0], heads, 128, FP8[1], MXFP4[0]) for heads in (64, 32)),
+    *(Scores(MXFP4[0], heads, 64, MXFP4[1], MXFP4[0]) for heads in (64, 32)),
     *(Scores("bf16", heads, 64) for heads in (64, 32)),
 ]
 

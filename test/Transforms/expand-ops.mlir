@@ -181,6 +181,7 @@ func.func @alignment(%k: !rows, %keys: !cache, %rows: memref<?xi32>) {
 !index = !kvcache.paged<bf16, #index, page_size = 64>
 !states = !kvcache.paged<f32, <num_heads = 1, head_size = 512, is_mla = true>, page_size = 4>
 !scaled_index = !kvcache.paged<f8E4M3FN, #index, page_size = 64, scale = f32, granularity = 128>
+!mxfp4_index = !kvcache.paged<f4E2M1FN, <num_heads = 1, head_size = 64, is_mla = true>, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !rows = memref<?x8x128xbf16>
@@ -306,6 +307,27 @@ func.func @index_scores_of_tiles(%q: memref<?x64x128xf8E4M3FN>, %cache: !scaled_
 // CPU:           math.fma
 func.func @index_scores_of_mxfp4(%q: memref<?x16x64xi8>, %cache: !scaled_index, %n: memref<?xi32>, %scores: memref<?x?xf32>, %scales: memref<?x16x4xf8E8M0FNU>) {
   kvcache.index_scores %q, %cache rows %n outs(%scores) q_scales %scales {sum_heads} : memref<?x16x64xi8>, !scaled_index, memref<?xi32>, memref<?x?xf32>, memref<?x16x4xf8E8M0FNU>
+  return
+}
+
+// Warps convert MXFP4 keys, and load those of the next tile before they multiply.
+// CHECK-LABEL: func.func @index_scores_of_mxfp4_keys(
+// GPU:           kvcache.alloc_tile : !kvcache.tile<64x64xf16, swizzle_128b>
+// GPU-COUNT-2:   kvcache.load_quantized {{.*}} -> vector<16xf4E2M1FN>
+// GPU:           gpu.barrier
+// GPU:           scf.for {{.*}} -> (vector<2xi32>, vector<2xi32>)
+// GPU-COUNT-2:     kvcache.load_scale
+// GPU:             nvvm.bar.warp.sync
+// GPU-COUNT-4:     kvcache.tile_store {{.*}} : vector<8xf16>
+// GPU:             nvvm.bar.warp.sync
+// GPU-COUNT-2:     kvcache.load_quantized
+// GPU-COUNT-2:     kvcache.fragment_load {{.*}} -> !kvcache.fragment<16x32xf16, mma_a16>
+// GPU:             scf.for
+// GPU-COUNT-2:       kvcache.fragment_mma
+// GPU-NOT:           kvcache.fragment_mma
+// CPU-NOT:       kvcache.load_quantized
+func.func @index_scores_of_mxfp4_keys(%q: memref<?x16x64xf8E4M3FN>, %cache: !mxfp4_index, %n: memref<?xi32>, %scores: memref<?x?xf32>) {
+  kvcache.index_scores %q, %cache rows %n outs(%scores) {sum_heads} : memref<?x16x64xf8E4M3FN>, !mxfp4_index, memref<?xi32>, memref<?x?xf32>
   return
 }
 

@@ -146,8 +146,8 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     On a GPU, tensor cores multiply if all of this holds:
 
     - `sum_heads`, without `block`, of a multiple of 16 heads,
-    - keys of at most 128 elements of f8E4M3FN, f8E5M2, f16 or bf16, with at most
-      one scale for a token,
+    - keys of at most 128 elements: of f8E4M3FN, f8E5M2, f16 or bf16, with at most
+      one scale for a token, or of f4E2M1FN with a scale for 32 elements (MXFP4),
     - queries of fp8, of MXFP4, or of the elements of products: bf16 for keys of
       bf16, and f16 otherwise. So keys and queries are exact, and sums are f32.
       Of MXFP4, 32 elements are a product of their own, which is then scaled.

@@ -172,11 +172,15 @@ bool kvcache::multipliesInF32(CacheTypeInterface cache) {
 
 Value kvcache::loadTokenScale(const Frame &frame, Value cache,
                               const Place &place, Value head) {
-  Value scale = LoadScaleOp::create(frame.builder, frame.loc,
-                                    getCacheType(cache).getScale(), cache,
-                                    place.batch, head, place.token,
-                                    frame.index(0), getScalePage(cache, place),
-                                    /*zero_point=*/false);
+  return loadScale(frame, cache, place, head, frame.index(0));
+}
+
+Value kvcache::loadScale(const Frame &frame, Value cache, const Place &place,
+                         Value head, Value d) {
+  Value scale = LoadScaleOp::create(
+      frame.builder, frame.loc, getCacheType(cache).getScale(), cache,
+      place.batch, head, place.token, d, getScalePage(cache, place),
+      /*zero_point=*/false);
   return convertLanes(frame, scale, frame.builder.getF32Type());
 }
 

@@ -75,6 +75,9 @@ bool multipliesInF32(CacheTypeInterface cache);
 /// Loads such a scale as f32.
 Value loadTokenScale(const Frame &frame, Value cache, const Place &place,
                      Value head);
+/// Loads the scale of the group of element `d`, as f32.
+Value loadScale(const Frame &frame, Value cache, const Place &place, Value head,
+                Value d);
 /// The groups of `size` elements of a head that have scales of their own; 0 if
 /// the cache has no scales.
 int64_t countScaleGroups(Value cache, int64_t size);

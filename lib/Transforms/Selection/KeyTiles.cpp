@@ -23,15 +23,21 @@ constexpr int64_t kMostKeys = 128;
 /// The queries of a block, of all heads.
 constexpr int64_t kQueries = 128;
 
+/// Whether keys are MXFP4.
+static bool isMXFP4(CacheTypeInterface cache) {
+  return isa<Float4E2M1FNType>(cache.getElementType()) &&
+         cache.getGranularity() == IndexScoresOp::kElements;
+}
+
 /// The elements of products of keys and queries, or null: both are exact in it.
 static FloatType getLane(Type key, Type query) {
   Type f16 = Float16Type::get(key.getContext());
-  bool isByte = hasUse(key, FormatUse::FP8);
+  bool isByte = hasUse(key, FormatUse::FP8) || isa<Float4E2M1FNType>(key);
   if (!isByte && !key.isF16() && !key.isBF16())
     return {};
   Type lane = isByte ? f16 : key;
-  bool isMXFP4 = query.isInteger();
-  bool isExact = query == lane || hasUse(query, FormatUse::FP8) || isMXFP4;
+  bool isPair = query.isInteger();
+  bool isExact = query == lane || hasUse(query, FormatUse::FP8) || isPair;
   return isExact ? cast<FloatType>(lane) : FloatType();
 }
 
@@ -41,17 +47,23 @@ std::optional<KeyTiles> KeyTiles::choose(IndexScoresOp op) {
   Type element = cache.getElementType();
   FloatType lane = getLane(element, queries.getElementType());
   int64_t heads = queries.getDimSize(1), size = cache.getHeadSize();
-  bool hasScales = cache.isQuantized() && !hasTokenScales(cache);
+  bool converts = isMXFP4(cache);
+  bool hasScales = cache.isQuantized() && !hasTokenScales(cache) && !converts;
   if (!lane || hasScales || cache.getLayout() || !op.getSumHeads() ||
       op.getBlockSize() > 1 || heads % kHeads != 0 || size > kMostElements)
     return std::nullopt;
+  int64_t groups = std::max<int64_t>(op.countQScales(), 1);
+  if (converts) {
+    TileType type = getMatrixTile(lane, kMostKeys / 2, size);
+    return KeyTiles{type,    lane, heads, size, size / IndexScoresOp::kElements,
+                    converts};
+  }
   constexpr int64_t bytesOfLane = 2;
   int64_t bytes = size * element.getIntOrFloatBitWidth() / 8;
   int64_t keys = bytes == bytesOfLane * size ? kMostKeys / 2 : kMostKeys;
   auto type = TileType::get(op.getContext(), keys, size, element,
                             getMatrixSwizzle(bytes / bytesOfLane));
-  int64_t groups = std::max<int64_t>(op.countQScales(), 1);
-  return KeyTiles{type, lane, heads, size, groups};
+  return KeyTiles{type, lane, heads, size, groups, converts};
 }
 
 int64_t KeyTiles::countRows() const {

@@ -29,14 +29,16 @@ struct KeyTiles {
   /// The sizes for an op; none if threads score columns without tensor cores.
   static std::optional<KeyTiles> choose(IndexScoresOp op);
 
-  /// A tile as the cache stores its elements.
+  /// A tile as the cache stores its elements, or as warps convert them.
   TileType key;
   /// The elements of products.
   FloatType lane;
   int64_t heads, size;
-  /// The groups of elements of queries that have scales: each is a product of
-  /// its own. 1 without scales.
+  /// The groups of elements that have scales: each is a product of its own. 1
+  /// without such scales.
   int64_t groups;
+  /// Whether keys are MXFP4, which warps convert.
+  bool converts;
 
   /// Whether elements are widened in registers.
   bool dequantizes() const { return key.getElementType() != lane; }

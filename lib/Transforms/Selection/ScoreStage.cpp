@@ -28,11 +28,15 @@ void ScoreStage::allocate() {
   auto allocateTile = [&](TileType type) {
     return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
   };
-  auto pipeOp = PipeOp::create(frame.builder, frame.loc,
-                               PipeType::get(op.getContext(), KeyTiles::kStages,
-                                             Type(tiles.key), /*producers=*/0));
-  pipeOp.setConsumerRegisters(kRegisters);
-  pipe = pipeOp;
+  if (tiles.converts) {
+    keys = allocateTile(tiles.key);
+  } else {
+    auto type = PipeType::get(op.getContext(), KeyTiles::kStages,
+                              Type(tiles.key), /*producers=*/0);
+    auto pipeOp = PipeOp::create(frame.builder, frame.loc, type);
+    pipeOp.setConsumerRegisters(kRegisters);
+    pipe = pipeOp;
+  }
   int64_t most = tiles.countRows();
   queries =
       allocateTile(getMatrixTile(tiles.lane, most * tiles.heads, tiles.size));

@@ -23,8 +23,8 @@ struct ScoreWork {
   Value begin, end;
 };
 
-/// The shared memory of a block that scores tiles of keys: a pipe of tiles, and
-/// the queries and weights of its rows.
+/// The shared memory of a block that scores tiles of keys: a pipe of tiles or a
+/// tile that is converted, and the queries and weights of its rows.
 class ScoreStage {
 public:
   ScoreStage(IndexScoresOp op, const Frame &frame, const KeyTiles &tiles)
@@ -32,6 +32,8 @@ public:
 
   void allocate();
   Value getPipe() const { return pipe; }
+  /// The tile that warps convert; null with a pipe.
+  Value getKeys() const { return keys; }
   /// The queries of a row after those of the row before, a head in each row of
   /// the tile.
   Value getQueries() const { return queries; }
@@ -55,7 +57,7 @@ private:
   const Frame &frame;
   KeyTiles tiles;
   IndexQueries rows;
-  Value pipe, queries, weights, scales;
+  Value pipe, keys, queries, weights, scales;
 };
 
 } // namespace mlir::kvcache

@@ -12,17 +12,24 @@
 #include "../Builders/DeviceMath.h"
 #include "../Builders/Heads.h"
 #include "../TileAttention/FragmentBuilder.h"
+#include "KeyConverter.h"
 #include "RowPosition.h"
-#include "ScoreStage.h"
 
 #include "kvcache/IR/FragmentRowOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
+
+/// The keys of a warp in a tile: fragments that begin at `entries`, the groups
+/// of each, and scales of these groups, or of tokens. Scales may be null.
+struct WarpKeys {
+  SmallVector<Value> entries, groups, scales;
+};
 
 /// A block scores some tiles of entries for some rows of a sequence. A warp
 /// loads its keys of a tile into registers once. For each row, it multiplies
@@ -47,17 +54,31 @@ private:
   void findEntries(Value firstEntry);
 
   void scoreTiles();
-  /// Scores a tile that begins at an entry.
-  void scoreTile(Value number, Value firstEntry);
+  /// Scores `count` tiles, which copies bring or warps convert.
+  void scoreCopiedTiles(Value count);
+  void scoreConvertedTiles(Value count);
+  /// The first entry of a tile.
+  Value getFirstEntry(Value number) {
+    return frame.add(work.begin, frame.mul(number, tiles.countKeys()));
+  }
+  /// Begins to load the keys of a tile: the scales.
+  WarpKeys loadScales(Value firstEntry);
   /// Loads the groups of each fragment of keys.
   SmallVector<Value> loadKeys(Value tile);
-  /// Loads the scales of the keys of a fragment; null without scales.
-  Value loadScales(Value firstEntry);
-  /// Multiplies the groups of a fragment of keys by the queries of 16 heads of
-  /// a row, from one on, with their scales.
-  Value multiply(ValueRange keys, Value row, int64_t head);
+  /// Loads the scales of elements `d` of the keys of a fragment; null without
+  /// scales.
+  Value loadScales(Value firstEntry, int64_t d);
+  /// Scores keys for all rows.
+  void scoreKeys(const WarpKeys &keys);
+  /// Multiplies a fragment of keys by the queries of 16 heads of a row, from
+  /// one on, with the scales of groups.
+  Value multiply(const WarpKeys &keys, int64_t fragment, Value row,
+                 int64_t head);
+  /// Multiplies a product by the scales of its group, and adds it to a sum,
+  /// which may be null.
+  Value addScaled(Value product, Value keyScales, Value queryScales, Value sum);
   /// Adds the scores of 16 heads of a row, from one on, to `sums`.
-  SmallVector<Value> addHeads(ValueRange keys, ValueRange sums, Value row,
+  SmallVector<Value> addHeads(const WarpKeys &keys, ValueRange sums, Value row,
                               int64_t head);
   void storeScores(Value sums, Value scales, Value firstEntry, Value row);
 
@@ -120,36 +141,60 @@ void TiledScorer::findEntries(Value firstEntry) {
 //===----------------------------------------------------------------------===//
 
 void TiledScorer::scoreTiles() {
-  int64_t keys = tiles.countKeys(), ahead = KeyTiles::kStages - 1;
+  int64_t keys = tiles.countKeys();
   Value entries = frame.sub(work.end, work.begin);
   Value count = frame.div(frame.add(entries, frame.index(keys - 1)), keys);
+  if (tiles.converts)
+    scoreConvertedTiles(count);
+  else
+    scoreCopiedTiles(count);
+}
+
+void TiledScorer::scoreCopiedTiles(Value count) {
+  int64_t ahead = KeyTiles::kStages - 1;
   for (int64_t i = 0; i < ahead; ++i)
     stage.copyTile(work, frame.index(i), count);
   stage.storeRows(work);
   gpu::BarrierOp::create(frame.builder, frame.loc);
   frame.loop(frame.index(0), count, frame.index(1), [&](Value number) {
     stage.copyTile(work, frame.add(number, frame.index(ahead)), count);
-    scoreTile(number, frame.add(work.begin, frame.mul(number, keys)));
+    WarpKeys keys = loadScales(getFirstEntry(number));
+    SmallVector<Type> types(tiles.countFragments() * tiles.groups,
+                            tiles.getFragment());
+    keys.groups = b.consumeAll(stage.getPipe(), number, types,
+                               [&](Value tile) { return loadKeys(tile); });
+    scoreKeys(keys);
   });
 }
 
-void TiledScorer::scoreTile(Value number, Value firstEntry) {
+void TiledScorer::scoreConvertedTiles(Value count) {
+  KeyConverter converter(op, frame, tiles, work);
+  SmallVector<Value> first = converter.load(work.begin);
+  stage.storeRows(work);
+  gpu::BarrierOp::create(frame.builder, frame.loc);
+  scf::ForOp::create(
+      frame.builder, frame.loc, frame.index(0), count, frame.index(1), first,
+      [&](OpBuilder &, Location, Value number, ValueRange loaded) {
+        WarpKeys keys = loadScales(getFirstEntry(number));
+        converter.store(loaded, stage.getKeys());
+        Value next = frame.add(number, frame.index(1));
+        SmallVector<Value> ahead = converter.load(getFirstEntry(next));
+        keys.groups = loadKeys(stage.getKeys());
+        scoreKeys(keys);
+        scf::YieldOp::create(frame.builder, frame.loc, ahead);
+      });
+}
+
+void TiledScorer::scoreKeys(const WarpKeys &keys) {
   int64_t fragments = tiles.countFragments();
-  SmallVector<Value> entries, scales;
-  for (int64_t i = 0; i < fragments; ++i) {
-    entries.push_back(frame.add(firstEntry, getFirstKey(i)));
-    scales.push_back(loadScales(entries.back()));
-  }
-  SmallVector<Type> types(fragments * tiles.groups, tiles.getFragment());
-  SmallVector<Value> keys =
-      b.consumeAll(stage.getPipe(), number, types,
-                   [&](Value tile) { return loadKeys(tile); });
   frame.loop(frame.index(0), work.count, frame.index(1), [&](Value row) {
     SmallVector<Value> sums(fragments, b.splat(getAcc(), f.constant(0)));
     for (int64_t head = 0; head < tiles.heads; head += KeyTiles::kHeads)
       sums = addHeads(keys, sums, row, head);
-    for (auto [sum, scale, entry] : llvm::zip_equal(sums, scales, entries))
-      storeScores(sum, scale, entry, row);
+    for (auto [i, sum] : llvm::enumerate(sums)) {
+      Value scales = tiles.converts ? Value() : keys.scales[i];
+      storeScores(sum, scales, keys.entries[i], row);
+    }
   });
 }
 
@@ -158,6 +203,18 @@ Value TiledScorer::getFirstKey(int64_t fragment) {
   return frame.mul(
       frame.add(frame.mul(warp, tiles.countFragments()), frame.index(fragment)),
       KeyTiles::kKeys);
+}
+
+WarpKeys TiledScorer::loadScales(Value firstEntry) {
+  WarpKeys keys;
+  int64_t groups = tiles.converts ? tiles.groups : 1;
+  for (int64_t i = 0; i < tiles.countFragments(); ++i) {
+    keys.entries.push_back(frame.add(firstEntry, getFirstKey(i)));
+    for (int64_t group = 0; group < groups; ++group)
+      keys.scales.push_back(
+          loadScales(keys.entries.back(), group * tiles.countElements()));
+  }
+  return keys;
 }
 
 SmallVector<Value> TiledScorer::loadKeys(Value tile) {
@@ -169,48 +226,64 @@ SmallVector<Value> TiledScorer::loadKeys(Value tile) {
   return keys;
 }
 
-Value TiledScorer::loadScales(Value firstEntry) {
+Value TiledScorer::loadScales(Value firstEntry, int64_t d) {
   if (!cast<CacheTypeInterface>(op.getCache().getType()).isQuantized())
     return {};
   Value last = frame.sub(work.end, frame.index(1));
   return b.map(b.splat(getAcc().getRowType(), f.constant(1)),
                [&](ValueRange place) {
                  Value entry = frame.min(place[1], last);
-                 return loadTokenScale(frame, op.getCache(),
-                                       {work.sequence, entry, Value()},
-                                       frame.index(0));
+                 return loadScale(frame, op.getCache(),
+                                  {work.sequence, entry, Value()},
+                                  frame.index(0), frame.index(d));
                },
                {firstEntry, Value()});
 }
 
-Value TiledScorer::multiply(ValueRange keys, Value row, int64_t head) {
+Value TiledScorer::multiply(const WarpKeys &keys, int64_t fragment, Value row,
+                            int64_t head) {
   Value query = frame.add(frame.mul(row, tiles.heads), frame.index(head));
   Value sum;
-  for (auto [group, key] : llvm::enumerate(keys)) {
+  for (int64_t group = 0; group < tiles.groups; ++group) {
+    int64_t number = fragment * tiles.groups + group;
     Value product = b.wait(FragmentMmaOp::create(
-        frame.builder, frame.loc, FragmentBuilder::getInFlight(getAcc()), key,
-        /*a_row=*/Value(), /*a_column=*/Value(), stage.getQueries(), query,
-        frame.index(group * tiles.countElements()), /*accumulator=*/Value(),
-        /*thread=*/Value(), /*k=*/IntegerAttr(), Major::K, Major::K,
-        /*rows_first=*/false, /*paired=*/tiles.dequantizes()));
-    if (!stage.getScales())
-      return product;
-    Value scales =
-        b.load(getAcc(), stage.getScales(),
-               frame.add(frame.mul(row, tiles.groups), frame.index(group)),
-               frame.index(head), LoadForm::Repeated);
-    SmallVector<Value> operands{product, scales};
-    if (sum)
-      operands.push_back(sum);
-    sum = b.map(operands, [&](ValueRange element) -> Value {
-      return sum ? f.fma(element[0], element[1], element[2])
-                 : f.mul(element[0], element[1]);
-    });
+        frame.builder, frame.loc, FragmentBuilder::getInFlight(getAcc()),
+        keys.groups[number], /*a_row=*/Value(), /*a_column=*/Value(),
+        stage.getQueries(), query, frame.index(group * tiles.countElements()),
+        /*accumulator=*/Value(), /*thread=*/Value(), /*k=*/IntegerAttr(),
+        Major::K, Major::K, /*rows_first=*/false,
+        /*paired=*/tiles.dequantizes()));
+    Value queryScales;
+    if (Value scales = stage.getScales())
+      queryScales =
+          b.load(getAcc(), scales,
+                 frame.add(frame.mul(row, tiles.groups), frame.index(group)),
+                 frame.index(head), LoadForm::Repeated);
+    Value keyScales = tiles.converts ? keys.scales[number] : Value();
+    sum = addScaled(product, keyScales, queryScales, sum);
   }
   return sum;
 }
 
-SmallVector<Value> TiledScorer::addHeads(ValueRange keys, ValueRange sums,
+Value TiledScorer::addScaled(Value product, Value keyScales, Value queryScales,
+                             Value sum) {
+  if (keyScales)
+    product = b.multiply(product, keyScales);
+  if (!queryScales && !sum)
+    return product;
+  SmallVector<Value> operands{product};
+  for (Value operand : {queryScales, sum})
+    if (operand)
+      operands.push_back(operand);
+  return b.map(operands, [&](ValueRange element) -> Value {
+    if (!queryScales)
+      return f.add(element[0], element[1]);
+    return sum ? f.fma(element[0], element[1], element[2])
+               : f.mul(element[0], element[1]);
+  });
+}
+
+SmallVector<Value> TiledScorer::addHeads(const WarpKeys &keys, ValueRange sums,
                                          Value row, int64_t head) {
   Value factors;
   if (Value weights = stage.getWeights())
@@ -218,8 +291,7 @@ SmallVector<Value> TiledScorer::addHeads(ValueRange keys, ValueRange sums,
         b.load(getAcc(), weights, row, frame.index(head), LoadForm::Repeated);
   SmallVector<Value> added;
   for (auto [i, sum] : llvm::enumerate(sums)) {
-    Value product =
-        multiply(keys.slice(i * tiles.groups, tiles.groups), row, head);
+    Value product = multiply(keys, i, row, head);
     SmallVector<Value> operands{product, sum};
     if (factors)
       operands.push_back(factors);

@@ -172,6 +172,12 @@ TILES = [
     ("fp8-token", MXFP4, 32, 64),
     ("fp8", MXFP4, 32, 32),
     ("f16", MXFP4, 48, 128),
+    ("mxfp4", MXFP4, 64, 128),
+    ("mxfp4", MXFP4, 16, 32),
+    ("mxfp4", "f8E4M3FN", 32, 96),
+    ("mxfp4", "f16", 16, 64),
+    ("mxfp4", MXFP4, 32, 64),
+    ("mxfp4", MXFP4, 32, 128),
 ]
 
 
@@ -262,7 +268,7 @@ def test_index_keys_in_pages_of_deepgemm(name, target):
 
 
 @pytest.mark.parametrize("heads", [8, 32])
-@pytest.mark.parametrize(("cache", "target"), spread(["f32", "bf16", "fp8-token", "fp8-group"], with_cpu=True))
+@pytest.mark.parametrize(("cache", "target"), spread(["f32", "bf16", "fp8-token", "fp8-group", "mxfp4"], with_cpu=True))
 def test_index_scores_of_real_numbers_are_within_the_bound(cache, target, heads):
     """The bound of sums of f32: (E + heads + 2) 2^-23 times the sum of magnitudes."""
     params, size = make_params(cache), 128
