@@ -114,12 +114,11 @@ def _list_path(
     has the last token.
     """
     path: list[Prefix] = []
-    add, size, last = path.append, 8 * base, max(len(tokens) - 1, 0)
-    stop = last // base * base
-    for first in range(0, stop, _CHUNK * base):
-        encoded = encode(tokens, first, min(first + _CHUNK * base, stop))
+    add, size, last = path.append, 8 * base, len(tokens) - 1
+    for first in range(0, last, _CHUNK * base):
+        encoded = encode(tokens, first, first + _CHUNK * base)
         has_tokens = encoded.startswith
-        for start in range(0, len(encoded), size):
+        for start in range(0, min(len(encoded), 8 * (last - first)) - size + 1, size):
             # Most nodes have one child, which a comparison finds faster than a hash.
             child = node.latest
             if child is None or not has_tokens(child.tokens, start):
@@ -129,7 +128,8 @@ def _list_path(
                     return path, part
             add(child)
             node = child
-    return path, encode(tokens, stop, last)
+    stop = len(path) * base
+    return path, encode(tokens, stop, last) if stop < last else b""
 
 
 class Finder:

@@ -392,3 +392,14 @@ def test_reset_drops_unused_pages():
     checked.reset_prefix_cache()
     assert checked.claim("c", [1, 2, 5, 6, 7]) == 2
     assert checked.claim("d", [1, 2, 3, 4, 7]) == 4
+
+
+def test_prompts_of_any_length_are_found_but_the_last_token():
+    """Also around 256 and 512 tokens: 128 pages are looked up at a time."""
+    params = kvcache.KVCacheParams("bf16", 1, 8, page_size=2, total_num_layers=1, enable_prefix_caching=True)
+    manager = kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=601, num_pages=600)
+    manager.claim("cached", range(600))
+    manager.step(["cached"])
+    for count in (0, 1, 2, 3, *range(254, 260), *range(510, 516), 600):
+        assert manager.match(range(count)) == max(count - 1, 0)
+        assert manager.match([*range(count), 1000]) == count
