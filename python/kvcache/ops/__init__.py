@@ -408,7 +408,7 @@ def attention(
             Tiles of tokens that no query of a thread block sees are not read. None for
             no ranges.
         sinkless_lse: With ``sinks``, whether ``lse`` is the logarithm of a sum without
-            the sink, as merges with other keys need it.
+            the sink. ``merge_states`` needs the sink in it, as it is in the output.
         max_logits: Whether calls give an array for the largest score of each query.
         score: A function ``score(s, sequence, head, query, key, ...)`` as for ``mask``,
             which returns the new score. ``s`` is the product of query and key times
