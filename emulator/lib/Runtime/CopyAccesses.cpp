@@ -161,6 +161,10 @@ Clocks Sanitizer::getCopies(const Thread &thread) {
   return isOn ? order.getCopies(thread.index) : Clocks();
 }
 
+Clocks Sanitizer::getSeenCopies(const Thread &thread) const {
+  return isOn ? order.getSeenCopies(thread.index) : Clocks();
+}
+
 void Sanitizer::releaseCopies(const Clocks &ends, ReleaseClock &into) {
   if (isOn)
     order.releaseCopies(ends, into);

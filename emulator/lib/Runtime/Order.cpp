@@ -437,6 +437,12 @@ Clocks Order::getCopies(uint32_t thread) {
   return copies;
 }
 
+Clocks Order::getSeenCopies(uint32_t thread) const {
+  Clocks ends;
+  ends.joinFrom(numThreads, getSeen(thread));
+  return ends;
+}
+
 void Order::releaseCopies(const Clocks &ends, ReleaseClock &into) {
   prepare(into);
   into.seen.join(ends);

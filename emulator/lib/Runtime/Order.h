@@ -219,6 +219,8 @@ public:
 
   /// The ends of all copies by the thread that have completed.
   Clocks getCopies(uint32_t thread);
+  /// The ends of all copies that the thread is ordered after.
+  Clocks getSeenCopies(uint32_t thread) const;
   /// Publishes the ends of copies, and no accesses of a thread.
   void releaseCopies(const Clocks &ends, ReleaseClock &into);
   void releaseCopy(const End &end, ReleaseClock &into);

@@ -189,6 +189,7 @@ public:
   /// The ends of all copies by the thread itself (cp.async) that are done.
   Clocks getCopies(const Thread &thread);
   /// Publishes in `into` that copies are done, and nothing else.
+  Clocks getSeenCopies(const Thread &thread) const;
   void releaseCopies(const Clocks &ends, ReleaseClock &into);
   void releaseCopy(const Order::End &end, ReleaseClock &into);
 

@@ -147,8 +147,11 @@ static uint32_t getEndOfWarp(const Thread &first) {
 
 /// PTX ISA, "Pipelined tcgen05 Instructions". It does not order copies after
 /// products and copies, but the main loops of CUTLASS with block scales rely on
-/// their order (sm100_blockscaled_mma_warpspecialized.hpp).
-bool TensorOrder::keepsOrder(const TensorAccess &before) const {
+/// their order (sm100_blockscaled_mma_warpspecialized.hpp). Those of attention
+/// rely on a product that overwrites the A that products before it read
+/// (sm100_fmha_fwd_mainloop_tma_warpspecialized.hpp).
+bool TensorOrder::keepsOrder(const TensorAccess &before,
+                             bool isOverwritten) const {
   const TensorAccess &after = accesses.back();
   using Op = TensorOp;
   bool isAfterCopy = before.op == Op::Copy || before.op == Op::CopyOfFour;
@@ -156,7 +159,7 @@ bool TensorOrder::keepsOrder(const TensorAccess &before) const {
   case Op::Multiply:
     return isAfterCopy || before.op == Op::Shift ||
            (before.op == Op::Multiply &&
-            before.accumulator == after.accumulator);
+            (isOverwritten || before.accumulator == after.accumulator));
   case Op::Shift:
     return before.op == Op::Multiply;
   case Op::Copy:
@@ -169,10 +172,10 @@ bool TensorOrder::keepsOrder(const TensorAccess &before) const {
 }
 
 std::optional<std::string>
-TensorOrder::findProblem(const TensorAccess &before,
+TensorOrder::findProblem(const TensorAccess &before, bool isOverwritten,
                          const Thread &thread) const {
   if (!before.isOfWarp()) {
-    if (keepsOrder(before) &&
+    if (keepsOrder(before, isOverwritten) &&
         (before.thread == thread.index ||
          isPublished(before.thread, thread,
                      [&](const auto &p) { return p.issued >= before.number; })))
@@ -205,13 +208,13 @@ TensorOrder::findProblem(const TensorAccess &before,
 }
 
 /// All lanes of a warp must be ordered after earlier accesses.
-std::optional<std::string>
-TensorOrder::findProblem(const TensorAccess &before) const {
+std::optional<std::string> TensorOrder::findProblem(const TensorAccess &before,
+                                                    bool isOverwritten) const {
   const TensorAccess &after = accesses.back();
   uint32_t end = after.isOfWarp() ? getEndOfWarp(cluster.threads[after.thread])
                                   : after.thread + 1;
   for (uint32_t i = after.thread; i < end; ++i)
-    if (auto problem = findProblem(before, cluster.threads[i]))
+    if (auto problem = findProblem(before, isOverwritten, cluster.threads[i]))
       return problem;
   return std::nullopt;
 }
@@ -250,10 +253,11 @@ TensorOrder::History TensorOrder::advance(History history, bool isWrite,
   const TensorAccess &access = accesses.back();
   const Thread &thread = cluster.threads[access.thread];
   uint32_t number = accesses.size() - 1;
-  auto check = [&](uint32_t before, const char *verb) {
+  auto check = [&](uint32_t before, bool wasRead) {
     if (before == 0 || before == number)
       return;
-    if (auto problem = findProblem(accesses[before]))
+    const char *verb = wasRead ? "was read in" : "was written in";
+    if (auto problem = findProblem(accesses[before], isWrite && wasRead))
       cluster.fail(thread, access.site,
                    std::string(isWrite ? "writes " : "reads ") +
                        place.block->tensorMemory.describe(
@@ -263,14 +267,15 @@ TensorOrder::History TensorOrder::advance(History history, bool isWrite,
                        *problem);
   };
   Accesses next = histories[history];
-  check(next.write, "was written in");
+  check(next.write, /*wasRead=*/false);
   if (isWrite) {
     for (uint32_t before : next.reads)
-      check(before, "was read in");
+      check(before, /*wasRead=*/true);
     return written[history] = add({number, {}});
   }
   auto isAfter = [&](uint32_t before) {
-    return before == number || !findProblem(accesses[before]);
+    return before == number ||
+           !findProblem(accesses[before], /*isOverwritten=*/false);
   };
   next.reads.erase(
       std::remove_if(next.reads.begin(), next.reads.end(), isAfter),

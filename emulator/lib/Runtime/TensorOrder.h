@@ -149,10 +149,12 @@ private:
   History add(Accesses next);
   /// Why the access that has begun is not ordered after `before`, or nothing
   /// if it is.
-  std::optional<std::string> findProblem(const TensorAccess &before) const;
   std::optional<std::string> findProblem(const TensorAccess &before,
+                                         bool isOverwritten) const;
+  std::optional<std::string> findProblem(const TensorAccess &before,
+                                         bool isOverwritten,
                                          const Thread &thread) const;
-  bool keepsOrder(const TensorAccess &before) const;
+  bool keepsOrder(const TensorAccess &before, bool isOverwritten) const;
   bool isKnown(const Thread &thread, const Order::Event &event) const;
   template <typename Predicate>
   bool isPublished(uint32_t publisher, const Thread &thread,

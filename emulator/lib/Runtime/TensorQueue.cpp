@@ -38,9 +38,9 @@ void TensorQueue::commit(Thread &thread, const KVCacheSite *site,
   if (!cluster.isSanitized())
     return barrier.arriveByCopies(thread, site);
   barrier.beginCopy(thread, site, 0);
-  auto commit = std::make_shared<Commit>(
-      Commit{&barrier, &thread, site, cluster.tensorOrder.commit(thread),
-             numHappened + inFlight.size()});
+  auto commit = std::make_shared<Commit>(Commit{
+      &barrier, &thread, site, cluster.tensorOrder.commit(thread),
+      cluster.sanitizer.getSeenCopies(thread), numHappened + inFlight.size()});
   commits.push_back(commit);
   cluster.defer(barrier, [this, commit] { deliver(*commit); });
 }
@@ -92,6 +92,7 @@ void TensorQueue::deliver(Commit &commit) {
   ends.resize(cluster.size());
   Clocks &known = ends[commit.thread->index];
   cluster.sanitizer.releaseCopies(known, clocks);
+  cluster.sanitizer.releaseCopies(commit.copies, clocks);
   known.raise(end.event.who, end.event.clock);
   cluster.tensorOrder.complete(commit.known, end.event);
   commits.erase(std::find_if(commits.begin(), commits.end(),

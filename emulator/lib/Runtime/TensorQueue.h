@@ -60,6 +60,8 @@ private:
     Thread *thread;
     const KVCacheSite *site;
     TensorOrder::Commit known;
+    /// The ends of copies that the thread has waited for.
+    Clocks copies;
     /// How many of all must have happened.
     uint64_t numIssued;
   };
