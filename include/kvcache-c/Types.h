@@ -212,6 +212,7 @@ typedef enum MlirKVCacheFragmentLayout {
   MlirKVCacheFragmentLayoutWgmmaAccT = 6,
   MlirKVCacheFragmentLayoutMmaA16Pairs = 7,
   MlirKVCacheFragmentLayoutMmaAccPairs = 8,
+  MlirKVCacheFragmentLayoutTmemRow = 9,
 } MlirKVCacheFragmentLayout;
 
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheFragmentType(MlirType type);

@@ -102,7 +102,7 @@ private:
       return "copies that can are 'kvcache.async_load_tile' and "
              "'kvcache.async_gather_tile'";
     if (isa<MmaOp, MmaWaitOp, TmemAllocOp, TmemMmaOp, TmemCommitOp, TmemLoadOp,
-            TmemStoreOp, FragmentLoadOp, FragmentMmaOp>(op))
+            TmemStoreOp, TmemViewOp, FragmentLoadOp, FragmentMmaOp>(op))
       return "multiply elements that 'kvcache.tile_load' reads";
     if (isa_and_present<NVVM::NVVMDialect>(op->getDialect()))
       return "only a kernel in a 'gpu.module' has instructions of a GPU";

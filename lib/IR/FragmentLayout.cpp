@@ -38,6 +38,12 @@ static constexpr LayoutDigit kLaneT[] = {row(2), row(4), col(1), col(2),
                                          col(4)};
 static constexpr LayoutDigit kAccT[] = {row(1), col(8)};
 
+// A thread has a row: PTX ISA, "Matrix fragments for shape .32x32b".
+static constexpr LayoutDigit kRowsOfLanes[] = {row(1), row(2), row(4), row(8),
+                                               row(16)};
+static constexpr LayoutDigit kRowsOfWarps[] = {row(32), row(64)};
+static constexpr LayoutDigit kRow[] = {col(1), col(2)};
+
 /// A layout with several numbers of rows has an entry for each, in ascending
 /// order.
 static ArrayRef<LayoutDigits> getTable() {
@@ -61,7 +67,9 @@ static ArrayRef<LayoutDigits> getTable() {
        /*elementBits=*/0,
        {},
        kLaneOfFour,
-       kAccPairs}};
+       kAccPairs},
+      {FragmentLayout::TmemRow, /*elementBits=*/0, kRowsOfWarps, kRowsOfLanes,
+       kRow}};
   return table;
 }
 

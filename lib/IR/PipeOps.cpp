@@ -11,6 +11,7 @@
 
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -132,10 +133,58 @@ LogicalResult ConsumeOp::verify() {
 }
 
 LogicalResult ConsumeOp::verifyRegions() {
+  // (C3)
+  if (getCommit() &&
+      !getBody()
+           .walk([](TmemMmaOp) { return WalkResult::interrupt(); })
+           .wasInterrupted())
+    return emitOpError("with 'commit' expects a 'kvcache.tmem_mma' in the "
+                       "region");
   // (C1)
   TypeRange yielded = getBody().front().getTerminator()->getOperandTypes();
   if (yielded != getResultTypes())
     return emitOpError("expects the region to yield (")
            << getResultTypes() << "), got (" << yielded << ")";
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// warp_roles
+//===----------------------------------------------------------------------===//
+
+/// (C2)
+static LogicalResult verifyRegisters(WarpRolesOp op) {
+  std::optional<ArrayRef<int64_t>> registers = op.getRegisters();
+  if (!registers)
+    return success();
+  ArrayRef<int64_t> warps = op.getWarps();
+  if (registers->size() != warps.size())
+    return op.emitOpError(
+               "expects 'registers' to have a number for each role (")
+           << warps.size() << "), got " << registers->size();
+  constexpr int64_t unit = 8, least = 24, most = 256, warpgroup = 4;
+  int64_t first = 0;
+  for (auto [number, role] : llvm::enumerate(*registers)) {
+    if (role % unit || role < least || role > most)
+      return op.emitOpError("expects 'registers' to be multiples of ")
+             << unit << " from " << least << " to " << most << ", got " << role;
+    if (first % warpgroup && role != (*registers)[number - 1])
+      return op.emitOpError(
+                 "expects roles with warps of a warpgroup to have as "
+                 "many registers, got ")
+             << (*registers)[number - 1] << " and " << role;
+    first += warps[number];
+  }
+  return success();
+}
+
+LogicalResult WarpRolesOp::verify() {
+  // (C1)
+  if (getWarps().size() != getRoles().size())
+    return emitOpError("expects 'warps' to have a number for each role (")
+           << getRoles().size() << "), got " << getWarps().size();
+  for (int64_t count : getWarps())
+    if (count < 1)
+      return emitOpError("expects 'warps' to be positive, got ") << count;
+  return verifyRegisters(*this);
 }

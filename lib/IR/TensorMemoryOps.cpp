@@ -9,6 +9,8 @@
 #include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/Formats.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -26,6 +28,34 @@ LogicalResult TmemAllocOp::verify() {
     return emitOpError("expects tiles of at most ")
            << TmemTileType::kMemoryColumns
            << " columns of tensor memory together, got " << columns;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// tmem_view
+//===----------------------------------------------------------------------===//
+
+LogicalResult TmemViewOp::verify() {
+  TmemTileType tile = getTile().getType(), view = getView().getType();
+  for (TmemTileType type : {tile, view})
+    if (type.getRows() != TmemTileType::kMemoryLanes) // (C1)
+      return emitOpError("expects tiles of ")
+             << TmemTileType::kMemoryLanes << " rows, got " << type.getRows();
+  // (C2)
+  constexpr int64_t wordBits = 32;
+  int64_t perWord = wordBits / tile.getElementType().getIntOrFloatBitWidth();
+  int64_t most = tile.getColumns() - view.getWidth() * perWord;
+  if (most < 0)
+    return emitOpError("expects 'view' to have at most ")
+           << tile.getWidth() << " columns of tensor memory, got "
+           << view.getWidth();
+  std::optional<int64_t> column = getConstantIntValue(getColumn());
+  if (column && *column % perWord != 0)
+    return emitOpError("expects 'column' to be a multiple of ")
+           << perWord << ", got " << *column;
+  if (column && (*column < 0 || *column > most))
+    return emitOpError("expects 'column' to be from 0 to ")
+           << most << ", so that the result is in the tile, got " << *column;
   return success();
 }
 
@@ -129,13 +159,13 @@ LogicalResult TmemMmaOp::verify() {
 /// (C5)
 static LogicalResult verifyFragment(Operation *op, StringRef name,
                                     TmemTileType tile, FragmentType fragment,
-                                    bool hasHalf) {
-  if (fragment.getLayout() != FragmentLayout::TmemAcc ||
-      !fragment.hasColumns() || fragment.getRows() != tile.getRows() ||
+                                    bool hasHalf, bool hasWholeRows) {
+  if (!isTensorMemory(fragment.getLayout()) || !fragment.hasColumns() ||
+      fragment.getRows() != tile.getRows() ||
       fragment.getElementType() != tile.getElementType())
     return op->emitOpError("expects '")
-           << name << "' to be tmem_acc of two dimensions, with the rows and "
-           << "elements of " << tile << ", got " << fragment;
+           << name << "' to be tmem_acc or tmem_row of two dimensions, with "
+           << "the rows and elements of " << tile << ", got " << fragment;
   constexpr unsigned least = 16;
   if (tile.getElementType().getIntOrFloatBitWidth() < least)
     return op->emitOpError("expects a fragment to have elements of 16 or 32 "
@@ -143,6 +173,9 @@ static LogicalResult verifyFragment(Operation *op, StringRef name,
            << tile.getElementType();
   if (hasHalf)
     return op->emitOpError("expects no 'half', because '")
+           << name << "' is a fragment";
+  if (hasWholeRows)
+    return op->emitOpError("expects no 'whole_rows', because '")
            << name << "' is a fragment";
   int64_t most = tile.getColumns() / (tile.isSplitByLanes() ? 2 : 1);
   if (fragment.getColumns() > most)
@@ -153,49 +186,56 @@ static LogicalResult verifyFragment(Operation *op, StringRef name,
 }
 
 static LogicalResult verifyPart(Operation *op, StringRef name,
-                                TmemTileType tile, Type type, bool hasHalf) {
+                                TmemTileType tile, Type type, bool hasHalf,
+                                bool hasWholeRows) {
   if (auto fragment = dyn_cast<FragmentType>(type))
-    return verifyFragment(op, name, tile, fragment, hasHalf);
+    return verifyFragment(op, name, tile, fragment, hasHalf, hasWholeRows);
   auto vector = cast<VectorType>(type);
   if (vector.getElementType() != tile.getElementType()) // (C1)
     return op->emitOpError("expects '")
            << name << "' to have the element type of 'tile' ("
            << tile.getElementType() << "), got " << vector.getElementType();
-  if (hasHalf != (tile.getRows() == TmemTileType::kMemoryLanes)) // (C2)
+  bool isWide = tile.getRows() == TmemTileType::kMemoryLanes;
+  if (hasWholeRows && !isWide) // (C6)
+    return op->emitOpError("with 'whole_rows' expects 'tile' to have ")
+           << TmemTileType::kMemoryLanes << " rows, got " << tile.getRows();
+  if (hasHalf != (isWide && !hasWholeRows)) // (C2)
     return op->emitOpError("expects 'half' if 'tile' has ")
-           << TmemTileType::kMemoryLanes << " rows, and only then, got "
+           << TmemTileType::kMemoryLanes
+           << " rows and there is no 'whole_rows', and only then, got "
            << tile.getRows() << " rows";
   // (C3) and (C4)
-  int64_t n = 2 * vector.getNumElements(), unit = tile.getFragmentUnit();
-  if (n % unit != 0)
+  int64_t shares = hasWholeRows ? 1 : 2, lanes = vector.getNumElements(),
+          unit = tile.getFragmentUnit() / shares;
+  if (lanes % unit != 0)
     return op->emitOpError("expects '") << name << "' to have a multiple of "
-                                        << unit / 2 << " lanes, got " << n / 2;
-  int64_t most = tile.getColumns() / (tile.isSplitByLanes() ? 2 : 1);
-  if (n > most)
-    return op->emitOpError("expects '") << name << "' to have at most "
-                                        << most / 2 << " lanes, got " << n / 2;
+                                        << unit << " lanes, got " << lanes;
+  int64_t most = tile.getColumns() / (tile.isSplitByLanes() ? 2 : 1) / shares;
+  if (lanes > most)
+    return op->emitOpError("expects '")
+           << name << "' to have at most " << most << " lanes, got " << lanes;
   return success();
 }
 
 LogicalResult TmemLoadOp::verify() {
   return verifyPart(*this, "result", getTile().getType(), getResult().getType(),
-                    bool(getHalf()));
+                    bool(getHalf()), getWholeRows());
 }
 
 LogicalResult TmemStoreOp::verify() {
   return verifyPart(*this, "value", getTile().getType(), getValue().getType(),
-                    bool(getHalf()));
+                    bool(getHalf()), getWholeRows());
 }
 
-static int64_t countColumnsOf(Type type) {
+static int64_t countColumnsOf(Type type, bool hasWholeRows) {
   if (auto fragment = dyn_cast<FragmentType>(type))
     return fragment.getColumns();
-  return 2 * cast<VectorType>(type).getNumElements();
+  return (hasWholeRows ? 1 : 2) * cast<VectorType>(type).getNumElements();
 }
 
 int64_t TmemLoadOp::countColumns() {
-  return countColumnsOf(getResult().getType());
+  return countColumnsOf(getResult().getType(), getWholeRows());
 }
 int64_t TmemStoreOp::countColumns() {
-  return countColumnsOf(getValue().getType());
+  return countColumnsOf(getValue().getType(), getWholeRows());
 }

@@ -453,7 +453,7 @@ LogicalResult InFlightType::verify(EmitError emitError, ArrayRef<int64_t> shape,
   if (shape.size() != 2)
     return emitError() << "expects rows and columns, got one size";
   if (!LayoutDigits::get(layout, shape[0]).isAccumulator() ||
-      layout == FragmentLayout::TmemAcc)
+      isTensorMemory(layout))
     return emitError() << "expects the layout of an accumulator in registers, "
                           "got "
                        << stringifyFragmentLayout(layout);

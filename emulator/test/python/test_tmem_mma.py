@@ -1,5 +1,6 @@
 """kvcache.tmem_mma on the emulator, against products of NumPy in f64."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from compiled import check_assembled, needs_ptxas
@@ -72,6 +73,63 @@ def test_products_with_a_mistake():
     fence, wait = "drop nvvm.tcgen05.fence", "drop nvvm.tcgen05.wait"
     benign = [f"{fence} <after 1", f"{fence} <after 2", f"{fence} <before 1", f"{wait} <store 1"]
     check(product.text(), "main_kernel", "sm_100a", run, 10, benign)
+
+
+def test_a_product_overwrites_the_left_operand_of_the_one_before():
+    """Probs in the columns of the scores that follow, as in attention. One commit is for both products."""
+    text = """
+!t = !kvcache.tile<128x64xbf16, swizzle_128b>
+!d = !kvcache.tmem_tile<128x64xf32>
+!w = !kvcache.tmem_tile<128x64xbf16>
+!bars = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
+func.func @main(%a: memref<128x64xbf16>, %p: memref<128x64xbf16>, %sums: memref<128x64xf32>, %scores: memref<128x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%t, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %c64 = arith.constant 64 : index
+    %false = arith.constant false
+    %is_first = arith.cmpi eq, %t, %c0 : index
+    %bars = nvgpu.mbarrier.create -> !bars
+    %o, %s = kvcache.tmem_alloc : !d, !d
+    %w = kvcache.tmem_view %s[%c0] : !d -> !w
+    %tile = kvcache.alloc_tile : !t
+    scf.for %c = %c0 to %c64 step %c8 {
+      %run = vector.load %a[%t, %c] : memref<128x64xbf16>, vector<8xbf16>
+      kvcache.tile_store %run, %tile[%t, %c] : vector<8xbf16>, !t
+    }
+    %row = vector.load %p[%t, %c0] : memref<128x64xbf16>, vector<64xbf16>
+    kvcache.tmem_store %row, %w[%c0] {whole_rows} : vector<64xbf16>, !w
+    scf.if %is_first {
+      nvgpu.mbarrier.init %bars[%c0], %c1 : !bars
+    }
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    scf.if %is_first {
+      kvcache.tmem_mma %w, %tile[%c0, %c0] into %o {major_b = #kvcache.major<mn_major>} : !w, !t, !d
+      kvcache.tmem_mma %tile[%c0, %c0], %tile[%c0, %c0] into %s : !t, !t, !d
+      kvcache.tmem_commit %bars[%c0] : !bars
+    }
+    nvgpu.mbarrier.try_wait.parity %bars[%c0], %false, %c1 : !bars
+    %x = kvcache.tmem_load %o[%c0] {whole_rows} : !d -> vector<64xf32>
+    vector.store %x, %sums[%t, %c0] : memref<128x64xf32>, vector<64xf32>
+    %y = kvcache.tmem_load %s[%c0] {whole_rows} : !d -> vector<64xf32>
+    vector.store %y, %scores[%t, %c0] : memref<128x64xf32>, vector<64xf32>
+    gpu.terminator
+  }
+  return
+}
+"""
+    program = kvcache.jit(text, target="emulator:sm_100a")
+    rng = np.random.default_rng(7)
+    a, p = (rng.integers(-2, 3, (128, 64)).astype(ml_dtypes.bfloat16) for _ in range(2))
+    sums, scores = np.zeros((2, 128, 64), np.float32)
+    program.call("main", a, p, sums, scores)
+    wide = a.astype(np.float32)
+    np.testing.assert_array_equal(sums, p.astype(np.float32) @ wide[:64])
+    np.testing.assert_array_equal(scores, wide @ wide[:64].T)
 
 
 @needs_ptxas

@@ -113,6 +113,11 @@ inline bool isWgmmaAcc(FragmentLayout layout) {
          layout == FragmentLayout::WgmmaAccT;
 }
 
+/// Whether `tmem_load` gives fragments of a layout.
+inline bool isTensorMemory(FragmentLayout layout) {
+  return layout == FragmentLayout::TmemAcc || layout == FragmentLayout::TmemRow;
+}
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_IR_FRAGMENTLAYOUT_H

@@ -191,8 +191,8 @@ def KVCache_ReduceOp : KVCache_Op<"reduce", [
 
     A thread combines its elements from the lowest column on: sums one after the
     other, and other kinds two at a time. On sm_100 and sm_103, where `add.f32x2`
-    is one instruction, it adds f32 of `tmem_acc` with even numbers, those with
-    odd ones, and then both. Then lanes exchange, the nearest first.
+    is one instruction, it adds f32 of `tmem_acc` and `tmem_row` with even
+    numbers, those with odd ones, and then both. Then lanes exchange, the nearest first.
     So the order does not depend on other rows. As in `gpu.shuffle`, all lanes of
     a warp run the op.
 

@@ -23,11 +23,12 @@ def KVCache_MmaA16Pairs
     : I32EnumAttrCase<"MmaA16Pairs", 7, "mma_a16_pairs">;
 def KVCache_MmaAccPairs
     : I32EnumAttrCase<"MmaAccPairs", 8, "mma_acc_pairs">;
+def KVCache_TmemRow : I32EnumAttrCase<"TmemRow", 9, "tmem_row">;
 def KVCache_FragmentLayout : I32EnumAttr<"FragmentLayout",
     "which elements of a matrix a thread has", [
     KVCache_MmaAcc, KVCache_MmaA16, KVCache_WgmmaAcc, KVCache_WgmmaA16,
     KVCache_WgmmaA8, KVCache_TmemAcc, KVCache_WgmmaAccT, KVCache_MmaA16Pairs,
-    KVCache_MmaAccPairs]> {
+    KVCache_MmaAccPairs, KVCache_TmemRow]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
@@ -107,6 +108,7 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     Lane l of warp w of a team has these elements, where i counts the elements
     of a thread:
 
+    | `tmem_row` | warpgroup, 128 | a multiple of 4 | `tmem_load`, a row for each thread |
     | layout | row | column |
     | --- | --- | --- |
     | `mma_acc`, `mma_a16` | `l / 4 + 8 (i / 2 % 2)` | `8 (i / 4) + 2 (l % 4) + i % 2` |
@@ -120,6 +122,7 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
 
     The rows of `wgmma_acc_t` are the columns of what `wgmma` computes, so that
     few rows take few registers. All warps share a row.
+    | `tmem_row` | `32 w + l` | `i` |
 
     A fragment of one dimension has a number for each row, which all lanes that
     share the row have. If it is `partial`, each of these lanes has a share of
@@ -177,7 +180,7 @@ def KVCache_InFlightType : KVCache_Type<"InFlight", "in_flight", [
 
     Constraints:
     - (C1) the shape and the layout are those of a fragment of two dimensions,
-      in the layout of an accumulator in registers: not `tmem_acc`.
+      in the layout of an accumulator in registers: not `tmem_acc`, `tmem_row`.
     - (C2) the element type is f32, f16 or i32.
 
     Example:

@@ -167,12 +167,21 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
     Waits until the slot `index mod stages` is full, runs the region on its
     tiles, and frees the slot. All consumer threads of the pipe must execute the
     op. With `producers = n`, these are the threads of all warps but the first
-    n; otherwise these are all threads of the block.
+    n; otherwise these are all threads of the block. In a role of `warp_roles`,
+    these are the threads of the role.
+
+    With `commit`, the slot is free when products into tensor memory are done:
+    all that the lane of a consuming warp that `nvvm.elect.sync` elects has
+    started before the end of the region. So the region need not wait for them. Only these products read the
+    tiles; what threads write there needs a proxy fence, as before any product.
 
     Constraints:
     - (C1) the arguments of the region are the tiles of the pipe, and the region
       yields the results of the op.
     - (C2) the pipe is the result of `pipe` in the same function.
+    - (C3) with `commit`, the region has a `tmem_mma`. Copies of other blocks do
+      not fill the pipe, and the block has whole warps; the lowering checks
+      these.
 
     Example:
 
@@ -192,13 +201,76 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
     ```
   }];
   let arguments = (ins Arg<KVCache_PipeType, "the pipe">:$pipe,
-                       Arg<Index, "the index of this consumption">:$index);
+                       Arg<Index, "the index of this consumption">:$index,
+                       UnitAttr:$commit);
   let results = (outs Res<Variadic<AnyType>, "the values that the region yields">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $pipe `[` $index `]` `:` qualified(type($pipe))
+    $pipe `[` $index `]` (`commit` $commit^)? `:` qualified(type($pipe))
     custom<ResultTypes>(type($results)) $body attr-dict
   }];
+}
+
+def KVCache_WarpRolesOp : KVCache_Op<"warp_roles", [
+    NoRegionArguments, RecursiveMemoryEffects,
+    SingleBlockImplicitTerminator<"::mlir::kvcache::YieldOp">]> {
+  let summary = "Gives warps of a block different work";
+  let description = [{
+    Runs a region in the warps of a role: the first one in the first `warps[0]`
+    warps of the block, the next one in the next `warps[1]` warps, and so on.
+    The op ends in a thread when its region ends; it synchronizes nothing. In a
+    region, ops that all threads of a block execute would wait forever, such as
+    `gpu.barrier`.
+
+    With `registers`, each thread of role i has `registers[i]` registers from its
+    beginning on. This is for code for one architecture or family from sm_90a on;
+    other chips ignore it. After the op, threads still have these numbers.
+
+    On the CPU, one thread runs all regions in their order.
+
+    Constraints:
+    - (C1) `warps` has a positive number for each role.
+    - (C2) `registers`, if given, has a multiple of 8 from 24 to 256 for each
+      role, and roles with warps of a warpgroup have the same number.
+    - (C3) a kernel has one `warp_roles`, and not in a loop or a branch. Its
+      blocks have as many warps as the roles together; where the block size is
+      unknown, that is the caller's. With `registers`, all threads together have
+      at most the registers with which they begin, and nothing else in the
+      kernel sets their number. The lowering checks it.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+    !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+    !ring = !kvcache.pipe<2, !kt, producers = 1>
+
+    func.func @first(%k: !cache, %b: index, %h: index, %out: memref<4xbf16>) {
+      %c0 = arith.constant 0 : index
+      %ring = kvcache.pipe : !ring
+      kvcache.warp_roles warps [1, 4] {
+        kvcache.produce %ring[%c0] : !ring {
+        ^bb0(%ks: !kt):
+          kvcache.async_load_tile %k[%b, %h, %c0, %c0] to %ks : !cache, !kt
+        }
+      }, {
+        kvcache.consume %ring[%c0] : !ring {
+        ^bb0(%ks: !kt):
+          %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
+          memref.store %x, %out[%c0] : memref<4xbf16>
+        }
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$warps,
+                       OptionalAttr<DenseI64ArrayAttr>:$registers);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$roles);
+  let assemblyFormat =
+      "`warps` $warps (`registers` $registers^)? $roles attr-dict";
+  let hasVerifier = 1;
 }
 
 def KVCache_YieldOp : KVCache_Op<"yield", [
@@ -207,7 +279,8 @@ def KVCache_YieldOp : KVCache_Op<"yield", [
                  "::mlir::kvcache::AttentionOp",
                  "::mlir::kvcache::MergeSplitsOp", "::mlir::kvcache::MapOp",
                  "::mlir::kvcache::StoreRowsOp",
-                 "::mlir::kvcache::StoreSplitOp"]>]> {
+                 "::mlir::kvcache::StoreSplitOp",
+                 "::mlir::kvcache::WarpRolesOp"]>]> {
   let summary = "Ends a region of the dialect";
   let description = [{
     The operands become the results of `consume`, the score or condition that a

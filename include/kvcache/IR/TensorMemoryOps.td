@@ -57,6 +57,46 @@ def KVCache_TmemAllocOp : KVCache_Op<"tmem_alloc"> {
   let hasVerifier = 1;
 }
 
+def KVCache_TmemViewOp : KVCache_Op<"tmem_view", [Pure]> {
+  let summary = "Gives columns of a tile in tensor memory as another tile";
+  let description = [{
+    The result is in the columns of tensor memory that the elements of `tile`
+    from `column` on have. Its elements may have another type: a product A, such
+    as probabilities, can replace the D that it is computed from. Accesses of
+    both need the order that accesses of one tile need.
+
+    Constraints:
+    - (C1) the tiles have 128 rows.
+    - (C2) `column` is a multiple of 32 bits, and all of the result is inside of
+      `tile`. The verifier checks constants.
+
+    Example:
+
+    ```mlir
+    !both = !kvcache.tmem_tile<128x256xf32>
+    !scores = !kvcache.tmem_tile<128x128xf32>
+    !probs = !kvcache.tmem_tile<128x128xbf16>
+
+    func.func @second(%both: !both) -> (!scores, !probs) {
+      %c128 = arith.constant 128 : index
+      %s = kvcache.tmem_view %both[%c128] : !both -> !scores
+      %p = kvcache.tmem_view %both[%c128] : !both -> !probs
+      return %s, %p : !scores, !probs
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_TmemTileType, "the tile">:$tile,
+    Arg<Index, "the first column">:$column
+  );
+  let results = (outs Res<KVCache_TmemTileType, "the columns">:$view);
+  let assemblyFormat = [{
+    $tile `[` $column `]` attr-dict `:` qualified(type($tile)) `->`
+    qualified(type($view))
+  }];
+  let hasVerifier = 1;
+}
+
 /// A is in shared or in tensor memory.
 def KVCache_TmemOperand : AnyTypeOf<[KVCache_TileType, KVCache_TmemTileType]>;
 
@@ -235,20 +275,26 @@ defvar KVCache_TmemFragment = [{
     A `!kvcache.fragment` in the layout `tmem_acc` has the same elements. The
     number of a warp then says which half it accesses: warps 4 to 7 of each
     eight have `half` 1.
+
+    With `whole_rows`, one warpgroup accesses all 128 rows of a tile: lane l of
+    its warp w has the n elements of row 32 w + l in order. A `!kvcache.fragment`
+    in the layout `tmem_row` is such an access, without the attribute.
 }];
 
 defvar KVCache_TmemFragmentConstraints = [{
     Constraints:
     - (C1) the element type of the vector is that of the tile.
-    - (C2) `half` is there if the tile has 128 rows, and only then. It is 0 or 1,
-      and the same in all threads of a warp.
-    - (C3) the vector has n / 2 lanes, where n is a multiple of 8 columns of 16
-      or 32 bits, or 16 columns of 8 bits.
+    - (C2) `half` is there if the tile has 128 rows and `whole_rows` is not set,
+      and only then. It is 0 or 1, and the same in all threads of a warp.
+    - (C3) the vector has n / 2 lanes, with `whole_rows` n, where n is a multiple
+      of 8 columns of 16 or 32 bits, or 16 columns of 8 bits.
     - (C4) `column` is such a multiple too, and the fragment is inside the tile.
       Of a tile of 64 rows with more than 256 columns of 32 bits, it is inside
       one half of the columns. The lowering checks constants.
-    - (C5) a fragment has two dimensions, the layout `tmem_acc`, the rows and the
-      element type of the tile, elements of 16 or 32 bits, and no `half`.
+    - (C5) a fragment has two dimensions, the layout `tmem_acc` or `tmem_row`,
+      the rows and the element type of the tile, elements of 16 or 32 bits, and
+      neither `half` nor `whole_rows`.
+    - (C6) with `whole_rows`, the tile has 128 rows.
 }];
 
 /// A vector of the elements of a thread, or a fragment.
@@ -277,12 +323,18 @@ def KVCache_TmemLoadOp : KVCache_Op<"tmem_load"> {
       %f = kvcache.tmem_load %sums[%c] : !sums -> !part
       return %f : !part
     }
+
+    func.func @load_row(%sums: !sums, %c: index) -> vector<32xf32> {
+      %v = kvcache.tmem_load %sums[%c] {whole_rows} : !sums -> vector<32xf32>
+      return %v : vector<32xf32>
+    }
     ```
   }];
   let arguments = (ins
     Arg<KVCache_TmemTileType, "the tile", [MemRead]>:$tile,
     Arg<Index, "the first column">:$column,
-    Arg<Optional<Index>, "which of the halves of a warp's rows">:$half
+    Arg<Optional<Index>, "which of the halves of a warp's rows">:$half,
+    UnitAttr:$whole_rows
   );
   let results = (outs Res<KVCache_TmemPart, "the part">:$result);
   let assemblyFormat = [{
@@ -318,7 +370,8 @@ def KVCache_TmemStoreOp : KVCache_Op<"tmem_store"> {
     Arg<KVCache_TmemPart, "the part">:$value,
     Arg<KVCache_TmemTileType, "the tile", [MemWrite]>:$tile,
     Arg<Index, "the first column">:$column,
-    Arg<Optional<Index>, "which of the halves of a warp's rows">:$half
+    Arg<Optional<Index>, "which of the halves of a warp's rows">:$half,
+    UnitAttr:$whole_rows
   );
   let assemblyFormat = [{
     $value `,` $tile `[` $column `]` (`half` $half^)? attr-dict `:`

@@ -327,7 +327,7 @@ defvar dialectsOfCopies = [
 ];
 
 def LowerPipes : Pass<"kvcache-lower-pipes"> {
-  let summary = "Lower pipes, with the copies in them";
+  let summary = "Lower pipes, with the copies in them, and roles of warps";
   let description = [{
     Lowers `pipe`, `produce` and `consume`, and the copies in `produce`. Each
     copy has the kind that `kvcache-choose-copies` sets, and the descriptor that
@@ -339,7 +339,11 @@ def LowerPipes : Pass<"kvcache-lower-pipes"> {
     of this warp issue bulk copies. All producer threads issue `cp.async`, and
     the hardware arrives for them; consumers with `mma` then execute a proxy
     fence. A warp that has used a slot frees it by one
-    arrival. One thread initializes the barriers at the start of the kernel.
+    arrival; with `commit`, its products do when they are done. One thread
+    initializes the barriers at the start of the kernel.
+
+    Roles become branches on the number of the warp, which a shuffle makes
+    uniform for ptxas. Those of a warpgroup begin with one `setmaxnreg`.
   }];
   let dependentDialects = dialectsOfCopies;
   let statistics = [

@@ -116,7 +116,7 @@ struct ConvertKVCacheToMemRef
     target.addLegalOp<CheckOp, EncodeTensorMapOp, TMAPrefetchOp, TMAExpectOp,
                       TMALoadOp, TMALoadRowsOp, TMAGather4Op, TMAGatherTileOp,
                       TMAStoreOp, MmaOp, MmaWaitOp, TmemAllocOp, TmemMmaOp,
-                      TmemCommitOp, TmemLoadOp, TmemStoreOp>();
+                      TmemCommitOp, TmemLoadOp, TmemStoreOp, TmemViewOp>();
     target.addDynamicallyLegalOp<WaitOp>(isForStore);
     DiagnosticHints hints(&getContext());
     if (failed(applyPartialConversion(getOperation(), target,

@@ -42,7 +42,8 @@ LogicalResult check(Operation *op) {
     return checkTensorCopy(op);
   if (isa<MmaOp, MmaWaitOp>(op))
     return checkMatrixProduct(op);
-  return isa<TmemAllocOp, TmemMmaOp, TmemCommitOp, TmemLoadOp, TmemStoreOp>(op)
+  return isa<TmemAllocOp, TmemMmaOp, TmemCommitOp, TmemLoadOp, TmemStoreOp,
+             TmemViewOp>(op)
              ? checkTensorMemory(op)
              : success();
 }
@@ -80,7 +81,7 @@ void kvcache::addKVCacheToNVVMLegality(ConversionTarget &target) {
   target.addIllegalOp<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp,
                       TMAGather4Op, TMAGatherTileOp, TMAStoreOp, MmaOp,
                       MmaWaitOp, TmemAllocOp, TmemMmaOp, TmemCommitOp,
-                      TmemLoadOp, TmemStoreOp>();
+                      TmemLoadOp, TmemStoreOp, TmemViewOp>();
   // Lower only waits for stores.
   target.addDynamicallyLegalOp<WaitOp>(
       [](WaitOp op) { return !op.getToken().getDefiningOp<TMAStoreOp>(); });

@@ -168,12 +168,14 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// The accesses of a warp to its fragment of a tile. Words of 32 bits are in
-/// two columns for each register, whatever the elements are.
+/// two columns for each register, whatever the elements are, or in one if a
+/// lane has a whole row.
 class FragmentBuilder {
 public:
   template <typename OpTy>
   FragmentBuilder(OpBuilder &builder, OpTy op, Value tile, VectorType vector)
       : b(builder, op.getLoc()), type(op.getTile().getType()),
+        hasWholeRows(op.getWholeRows()),
         numRegisters(vector.getNumElements() * vector.getElementTypeBitWidth() /
                      32) {
     constexpr int64_t wordBits = 32;
@@ -239,6 +241,8 @@ private:
   }
 
   NVVM::Tcgen05LdStShape getShape() const {
+    if (hasWholeRows)
+      return NVVM::Tcgen05LdStShape::SHAPE_32X32B;
     return type.isPacked() ? NVVM::Tcgen05LdStShape::SHAPE_16X128B
                            : NVVM::Tcgen05LdStShape::SHAPE_16X256B;
   }
@@ -246,7 +250,8 @@ private:
   /// An instruction has a power of two of registers, up to 128.
   void forChunks(
       function_ref<void(Value pointer, int64_t first, int64_t count)> body) {
-    constexpr int64_t most = 128, columnsOfRegister = 2;
+    constexpr int64_t most = 128;
+    int64_t columnsOfRegister = hasWholeRows ? 1 : 2;
     for (int64_t first = 0; first < numRegisters;) {
       auto left = static_cast<uint64_t>(numRegisters - first);
       auto count = std::min(static_cast<int64_t>(llvm::bit_floor(left)), most);
@@ -258,6 +263,7 @@ private:
 
   IndexBuilder b;
   TmemTileType type;
+  bool hasWholeRows;
   int64_t numRegisters;
   Value address;
 };
@@ -310,6 +316,27 @@ struct LowerTmemStore : OpConversionPattern<TmemStoreOp> {
   }
 };
 
+struct LowerTmemView : OpConversionPattern<TmemViewOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TmemViewOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (failed(checkTensorMemory(op)))
+      return failure();
+    IndexBuilder b(rewriter, op.getLoc());
+    constexpr int64_t wordBits = 32;
+    int64_t perWord =
+        wordBits /
+        op.getTile().getType().getElementType().getIntOrFloatBitWidth();
+    Value address = b.add(getTensorAddress(b, adaptor.getTile()),
+                          b.div(b.toI32(op.getColumn()), perWord));
+    rewriter.replaceOpWithNewOp<UnrealizedConversionCastOp>(
+        op, op.getView().getType(), address);
+    return success();
+  }
+};
+
 } // namespace
 
 void kvcache::populateTensorMemoryPatterns(RewritePatternSet &patterns,
@@ -317,6 +344,6 @@ void kvcache::populateTensorMemoryPatterns(RewritePatternSet &patterns,
   MLIRContext *context = patterns.getContext();
   if (mayBranch)
     patterns.add<LowerTmemAlloc>(context);
-  patterns.add<LowerTmemLoad, LowerTmemStore>(context);
+  patterns.add<LowerTmemLoad, LowerTmemStore, LowerTmemView>(context);
   populateTensorProductPatterns(patterns);
 }

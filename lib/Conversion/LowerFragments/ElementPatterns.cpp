@@ -96,12 +96,29 @@ private:
         elements.front().getType().isF32() &&
         addsPairs(op, op.getSource().getType()))
       return addPairs(result, elements);
+    if (op.isIdempotent() && op.getSource().getType().hasColumns() &&
+        op.getSource().getType().getLayout() == FragmentLayout::TmemRow)
+      return combineInChains(result, elements);
     size_t step = op.isIdempotent() && elements.size() % 2 == 0 ? 2 : 1;
     for (size_t i = 0; i < elements.size(); i += step) {
       Value next =
           step == 1 ? elements[i] : combine(elements[i], elements[i + 1]);
       result = result ? combine(result, next) : next;
     }
+    return result;
+  }
+
+  /// Combines elements in four chains, and then these. Chips with tensor memory
+  /// have an instruction for the next two elements of a chain.
+  Value combineInChains(Value result, ArrayRef<Value> elements) {
+    constexpr size_t chains = 4;
+    SmallVector<Value> combined(elements.take_front(chains));
+    for (auto [i, element] : llvm::enumerate(elements.drop_front(chains))) {
+      Value &chain = combined[i / 2 % chains];
+      chain = combine(chain, element);
+    }
+    for (Value chain : combined)
+      result = result ? combine(result, chain) : chain;
     return result;
   }
 

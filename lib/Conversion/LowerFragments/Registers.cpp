@@ -79,7 +79,7 @@ SmallVector<Value> kvcache::select(ArrayRef<Value> elements,
 bool kvcache::addsPairs(Operation *op, FragmentType type) {
   const Chip *chip = getTargetChip(op);
   return chip && chip->has(Feature::PairedF32) &&
-         type.getLayout() == FragmentLayout::TmemAcc;
+         isTensorMemory(type.getLayout());
 }
 
 Value kvcache::voteAny(OpBuilder &builder, Location loc, Value condition) {

@@ -15,10 +15,15 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+/// Whether each thread has a row.
+static bool hasWholeRows(FragmentType type) {
+  return type.getLayout() == FragmentLayout::TmemRow;
+}
+
 /// Returns the half of the rows of a quarter of tensor memory that the warp of
 /// a thread accesses; null if the quarters have no halves.
 static Value getHalf(const IndexBuilder &b, FragmentType type) {
-  if (type.getRows() < TmemTileType::kMemoryLanes)
+  if (type.getRows() < TmemTileType::kMemoryLanes || hasWholeRows(type))
     return {};
   constexpr int64_t quarters = 4;
   return b.div(TeamThread::get(b, type).warp, quarters);
@@ -38,9 +43,9 @@ struct LowerTmemLoad : OpConversionPattern<TmemLoadOp> {
     IndexBuilder b(rewriter, op.getLoc());
     auto vector = VectorType::get(static_cast<int64_t>(type.getParts().size()),
                                   type.getElementType());
-    Value loaded =
-        TmemLoadOp::create(rewriter, op.getLoc(), vector, op.getTile(),
-                           op.getColumn(), getHalf(b, type));
+    Value loaded = TmemLoadOp::create(rewriter, op.getLoc(), vector,
+                                      op.getTile(), op.getColumn(),
+                                      getHalf(b, type), hasWholeRows(type));
     rewriter.replaceOpWithMultiple(op, {split(rewriter, op.getLoc(), loaded)});
     return success();
   }
@@ -58,7 +63,7 @@ struct LowerTmemStore : OpConversionPattern<TmemStoreOp> {
     IndexBuilder b(rewriter, op.getLoc());
     rewriter.replaceOpWithNewOp<TmemStoreOp>(
         op, join(rewriter, op.getLoc(), type, adaptor.getValue()), op.getTile(),
-        op.getColumn(), getHalf(b, type));
+        op.getColumn(), getHalf(b, type), hasWholeRows(type));
     return success();
   }
 };

@@ -57,8 +57,8 @@ void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
            ContinuousCacheOp, PagedViewOp, ContinuousViewOp, NumKVRowsOp,
            NumScaleRowsOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,
            TileStoreOp, TileOffsetOp, MmaOp, TmemMmaOp, TmemLoadOp, TmemStoreOp,
-           FragmentLoadOp, FragmentStoreOp, FragmentMmaOp, StoreRowsOp,
-           StoreSplitOp>(context);
+           TmemViewOp, FragmentLoadOp, FragmentStoreOp, FragmentMmaOp,
+           StoreRowsOp, StoreSplitOp>(context);
     // The dialects of what checks are made of.
     context->loadDialect<arith::ArithDialect, memref::MemRefDialect,
                          scf::SCFDialect>();

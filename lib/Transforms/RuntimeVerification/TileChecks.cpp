@@ -83,6 +83,16 @@ template <typename OpTy> static void checkFragment(CheckBuilder &c, OpTy op) {
     c.checkBelow(op.getHalf(), c.index(2), "half");
 }
 
+/// Checks the place of columns of a tile in tensor memory.
+static void checkView(CheckBuilder &c, TmemViewOp op) {
+  TmemTileType tile = op.getTile().getType();
+  int64_t perWord = tile.getColumns() / tile.getWidth();
+  int64_t columns = op.getView().getType().getWidth() * perWord;
+  c.checkBelow(op.getColumn(), c.index(tile.getColumns() - columns + 1),
+               "column");
+  c.checkMultiple(op.getColumn(), perWord, "column");
+}
+
 void kvcache::checkTiles(CheckBuilder &c, Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](TileLoadOp op) { checkTile(c, op, getNumLanes(op.getType())); })
@@ -105,5 +115,6 @@ void kvcache::checkTiles(CheckBuilder &c, Operation *op) {
         checkStoredRows(c, op.getBody(), op.getStates(), /*column=*/Value(),
                         /*columns=*/0);
       })
-      .Case<TmemLoadOp, TmemStoreOp>([&](auto op) { checkFragment(c, op); });
+      .Case<TmemLoadOp, TmemStoreOp>([&](auto op) { checkFragment(c, op); })
+      .Case([&](TmemViewOp op) { checkView(c, op); });
 }

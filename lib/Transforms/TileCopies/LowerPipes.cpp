@@ -15,8 +15,10 @@
 #include "TensorCopies.h"
 #include "ThreadCopies.h"
 #include "TileWrites.h"
+#include "WarpRoles.h"
 
 #include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Support/Threads.h"
@@ -89,6 +91,8 @@ public:
       if (failed(checkThreads()))
         return failure();
       collectIssuers();
+      if (failed(checkCommits()))
+        return failure();
       createBarriers();
     }
     for (ProduceOp produce : produces)
@@ -110,6 +114,19 @@ private:
     if (size && *size <= producers)
       return op.emitOpError("expects more threads in the block than the ")
              << producers << " producers, got " << *size;
+    for (ConsumeOp consume : consumes)
+      if (consume.getCommit() && !freesByWarp())
+        return consume.emitOpError("with 'commit' expects a known block size "
+                                   "that is a multiple of 32");
+    return success();
+  }
+
+  /// (C3) of `consume`
+  LogicalResult checkCommits() {
+    for (ConsumeOp consume : consumes)
+      if (consume.getCommit() && isOfCluster())
+        return consume.emitOpError("with 'commit' expects no multicast copies "
+                                   "into the pipe");
     return success();
   }
 
@@ -131,6 +148,11 @@ private:
   /// The number of arrivals that free a slot: of all blocks whose copies write
   /// it, which have as many threads.
   Value getNumConsumers(const BlockBuilder &b) const {
+    if (std::optional<int64_t> warps = consumes.empty()
+                                           ? std::nullopt
+                                           : countWarpsOfRole(consumes.front()))
+      return b.index(*warps * (freesByWarp() ? 1 : BlockBuilder::kWarp) *
+                     numBlocks);
     Value producers = b.index(type.getProducers() * BlockBuilder::kWarp);
     Value threads = b.sub(b.getAll().count, producers);
     Value blockArrivals =
@@ -360,6 +382,8 @@ private:
 
   void release(const BlockBuilder &b, ConsumeOp consume) const {
     Barrier empty = getEmpty(b, consume.getIndex());
+    if (consume.getCommit())
+      return commit(b, empty);
     if (needsFence(consume))
       emitProxyFence(b);
     if (!freesByWarp())
@@ -371,6 +395,16 @@ private:
               [&] { emitArriveAtBlock(b, empty, lane); });
     else
       b.runIf(b.equal(lane, b.index(0)), [&] { emitArrive(b, empty); });
+  }
+
+  /// The slot is free when the products of the elected lane of each warp are
+  /// done.
+  static void commit(const BlockBuilder &b, Barrier empty) {
+    Value isElected = NVVM::ElectSyncOp::create(
+        b.builder, b.loc, b.builder.getI1Type(), /*mask=*/Value());
+    b.runIf(isElected, [&] {
+      TmemCommitOp::create(b.builder, b.loc, empty.group, empty.index);
+    });
   }
 
   /// The slot is free for all blocks that copy to it.
@@ -467,8 +501,10 @@ struct LowerPipes : kvcache::impl::LowerPipesBase<LowerPipes> {
 private:
   LogicalResult lower(FunctionOpInterface function, bool &changed) {
     SmallVector<PipeOp> pipes;
+    SmallVector<WarpRolesOp> roles;
     function.walk([&](PipeOp pipe) { pipes.push_back(pipe); });
-    if (pipes.empty())
+    function.walk([&](WarpRolesOp op) { roles.push_back(op); });
+    if (pipes.empty() && roles.empty())
       return success();
     changed = true;
     CopySite site(function);
@@ -492,6 +528,18 @@ private:
     for (Pipe &pipe : lowered)
       if (failed(pipe.lower()))
         return failure();
+    // Pipes count the warps of roles.
+    for (WarpRolesOp op : roles) {
+      if (!isInGPUCode(op)) {
+        joinWarpRoles(op);
+        continue;
+      }
+      if (!site.kernel)
+        return op.emitOpError("expects a kernel in a gpu.module with one "
+                              "target, or host code");
+      if (failed(lowerWarpRoles(op, site.kernel, *site.chip)))
+        return failure();
+    }
     return success();
   }
 };

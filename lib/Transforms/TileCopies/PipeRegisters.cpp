@@ -94,12 +94,27 @@ static bool hasOthers(PipeOp pipe, gpu::GPUFuncOp kernel) {
       .wasInterrupted();
 }
 
+bool kvcache::setsRegisters(gpu::GPUFuncOp kernel) {
+  return kernel
+      .walk([](NVVM::SetMaxRegisterOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 /// Bounds the registers of a thread, unless the kernel has a bound.
 static void setBound(gpu::GPUFuncOp kernel, int64_t registers) {
   if (!getInitialRegisters(kernel))
     kernel->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
                     Builder(kernel.getContext())
                         .getI32IntegerAttr(static_cast<int32_t>(registers)));
+}
+
+int64_t kvcache::boundByBlock(gpu::GPUFuncOp kernel, int64_t threads) {
+  std::optional<int64_t> initial = getInitialRegisters(kernel);
+  if (!initial) {
+    initial = getMaxRegisters(threads, /*blocks=*/1);
+    setBound(kernel, *initial);
+  }
+  return *initial;
 }
 
 LogicalResult kvcache::setRegisters(PipeOp pipe, gpu::GPUFuncOp kernel,
@@ -128,16 +143,12 @@ LogicalResult kvcache::setRegisters(PipeOp pipe, gpu::GPUFuncOp kernel,
     return pipe.emitOpError("with registers expects its producers and its "
                             "consumers each in a branch of an 'scf.if' that is "
                             "not in a loop");
-  std::optional<int64_t> initial = getInitialRegisters(kernel);
-  if (!initial) {
-    initial = getMaxRegisters(*threads, /*blocks=*/1);
-    setBound(kernel, *initial);
-  }
-  if (failed(checkSum(pipe, *threads, *initial)))
+  int64_t initial = boundByBlock(kernel, *threads);
+  if (failed(checkSum(pipe, *threads, initial)))
     return failure();
   ::setRegisters(pipe.getLoc(), producers, *pipe.getProducerRegisters(),
-                 *initial);
+                 initial);
   ::setRegisters(pipe.getLoc(), consumers, *pipe.getConsumerRegisters(),
-                 *initial);
+                 initial);
   return success();
 }

@@ -23,6 +23,13 @@ namespace mlir::kvcache {
 LogicalResult setRegisters(PipeOp pipe, gpu::GPUFuncOp kernel,
                            const Chip &chip);
 
+/// Whether code of a kernel sets the number of registers.
+bool setsRegisters(gpu::GPUFuncOp kernel);
+
+/// Returns the registers with which the threads of a kernel begin. Without a
+/// bound, the kernel gets that of one block of so many threads.
+int64_t boundByBlock(gpu::GPUFuncOp kernel, int64_t threads);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_TRANSFORMS_TILECOPIES_PIPEREGISTERS_H

@@ -24,6 +24,7 @@ class FragmentLayout(StrEnum):
     WGMMA_ACC_T = "wgmma_acc_t"
     MMA_A16_PAIRS = "mma_a16_pairs"
     MMA_ACC_PAIRS = "mma_acc_pairs"
+    TMEM_ROW = "tmem_row"
 
 
 class Schedule(StrEnum):

@@ -146,5 +146,21 @@ module {
     }
     return
   }
+  func.func @roles(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: !kvcache.tmem_tile<64x64xf32>, %arg2: index) {
+    %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, producers = 1>
+    kvcache.warp_roles warps [1, 3, 4] registers [40, 40, 232] {
+      kvcache.produce %0[%arg2] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, producers = 1> {
+      ^bb0(%arg3: !kvcache.tile<64x128xbf16, swizzle_128b>):
+        %1 = kvcache.async_load_tile %arg0[%arg2, %arg2, %arg2, %arg2] to %arg3 : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.tile<64x128xbf16, swizzle_128b>
+      }
+    }, {
+    }, {
+      kvcache.consume %0[%arg2] commit : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, producers = 1>  {
+      ^bb0(%arg3: !kvcache.tile<64x128xbf16, swizzle_128b>):
+        kvcache.tmem_mma %arg3[%arg2, %arg2], %arg3[%arg2, %arg2] into %arg1 : !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tmem_tile<64x64xf32>
+      }
+    }
+    return
+  }
 }
 

@@ -40,5 +40,15 @@ module {
     %1 = kvcache.warp_any %arg1 : !kvcache.fragment<64xi1, tmem_acc>
     return %1 : i1
   }
+  func.func @whole_rows(%arg0: !kvcache.tmem_tile<128x64xf32>, %arg1: index) -> !kvcache.fragment<128x32xf32, tmem_row> {
+    %0 = kvcache.tmem_load %arg0[%arg1] {whole_rows} : !kvcache.tmem_tile<128x64xf32> -> vector<24xf32>
+    kvcache.tmem_store %0, %arg0[%arg1] {whole_rows} : vector<24xf32>, !kvcache.tmem_tile<128x64xf32>
+    %1 = kvcache.tmem_load %arg0[%arg1] : !kvcache.tmem_tile<128x64xf32> -> !kvcache.fragment<128x32xf32, tmem_row>
+    return %1 : !kvcache.fragment<128x32xf32, tmem_row>
+  }
+  func.func @view(%arg0: !kvcache.tmem_tile<128x256xf32>, %arg1: index) -> !kvcache.tmem_tile<128x128xbf16> {
+    %0 = kvcache.tmem_view %arg0[%arg1] : !kvcache.tmem_tile<128x256xf32> -> !kvcache.tmem_tile<128x128xbf16>
+    return %0 : !kvcache.tmem_tile<128x128xbf16>
+  }
 }
 

@@ -196,4 +196,19 @@ gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
     %v = kvcache.tmem_load %t[%column] : !kvcache.tmem_tile<64x512xf32> -> vector<4xf32>
     gpu.return %v : vector<4xf32>
   }
+
+  // A thread has a row, each word of which is a column. The view has the columns from 64 on.
+  // CHECK-LABEL:  gpu.func @rows(
+  // CHECK:          %[[LANES:.*]] = arith.andi %{{.*}}, %c96_i32
+  // CHECK:          nvvm.tcgen05.ld %{{.*}} {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<16xi32>
+  // CHECK:          %[[SECOND:.*]] = arith.addi %{{.*}}, %c64_i32
+  // CHECK:          nvvm.tcgen05.st %{{.*}}, %{{.*}} {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<8xi32>
+  gpu.func @rows(%v: vector<16xbf16>, %column: index) -> vector<16xf32> {
+    %c64 = arith.constant 64 : index
+    %t = kvcache.tmem_alloc : !kvcache.tmem_tile<128x128xf32>
+    %w = kvcache.tmem_load %t[%column] {whole_rows} : !kvcache.tmem_tile<128x128xf32> -> vector<16xf32>
+    %p = kvcache.tmem_view %t[%c64] : !kvcache.tmem_tile<128x128xf32> -> !kvcache.tmem_tile<128x128xbf16>
+    kvcache.tmem_store %v, %p[%column] {whole_rows} : vector<16xbf16>, !kvcache.tmem_tile<128x128xbf16>
+    gpu.return %w : vector<16xf32>
+  }
 }

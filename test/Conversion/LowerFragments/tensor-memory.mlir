@@ -45,4 +45,16 @@ gpu.module @kernels {
     %any = kvcache.warp_any %flags : !flags
     return %any : i1
   }
+
+  // A warpgroup has all rows.
+  // CHECK-LABEL: func.func @row(
+  // CHECK:         %[[V:.*]] = kvcache.tmem_load %{{.*}}[%{{.*}}] {whole_rows} : {{.*}} -> vector<8xf32>
+  // CHECK:         %[[E:.*]]:8 = vector.to_elements %[[V]]
+  // CHECK:         arith.maxnumf %[[E]]#0, %[[E]]#4
+  // CHECK:         return %{{.*}} : f32
+  func.func @row(%tile: !kvcache.tmem_tile<128x64xf32>, %column: index) -> !kvcache.fragment<128xf32, tmem_row> {
+    %f = kvcache.tmem_load %tile[%column] : !kvcache.tmem_tile<128x64xf32> -> !kvcache.fragment<128x8xf32, tmem_row>
+    %max = kvcache.reduce maxnumf %f : !kvcache.fragment<128x8xf32, tmem_row> -> !kvcache.fragment<128xf32, tmem_row>
+    return %max : !kvcache.fragment<128xf32, tmem_row>
+  }
 }

@@ -106,7 +106,7 @@ func.func @c2_consume_of_the_hosts_pipe(%i: index) {
 // -----
 
 func.func @yield_in_a_function() {
-  // expected-error @below {{'kvcache.yield' op expects parent op to be one of 'kvcache.produce, kvcache.consume, kvcache.attention, kvcache.merge_splits, kvcache.map, kvcache.store_rows, kvcache.store_split'}}
+  // expected-error @below {{'kvcache.yield' op expects parent op to be one of 'kvcache.produce, kvcache.consume, kvcache.attention, kvcache.merge_splits, kvcache.map, kvcache.store_rows, kvcache.store_split, kvcache.warp_roles'}}
   kvcache.yield
   return
 }
@@ -121,7 +121,7 @@ func.func @yield_in_a_branch(%i: index, %b: i1) {
   kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     scf.if %b {
-      // expected-error @below {{'kvcache.yield' op expects parent op to be one of 'kvcache.produce, kvcache.consume, kvcache.attention, kvcache.merge_splits, kvcache.map, kvcache.store_rows, kvcache.store_split'}}
+      // expected-error @below {{'kvcache.yield' op expects parent op to be one of 'kvcache.produce, kvcache.consume, kvcache.attention, kvcache.merge_splits, kvcache.map, kvcache.store_rows, kvcache.store_split, kvcache.warp_roles'}}
       kvcache.yield
     }
   }
@@ -157,6 +157,20 @@ func.func @two_blocks(%i: index) {
     cf.br ^bb1
   ^bb1:
     kvcache.yield
+  }
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<3, !kt>
+
+func.func @c3_commit_without_products(%i: index) {
+  %ring = kvcache.pipe : !ring
+  // expected-error @below {{'kvcache.consume' op with 'commit' expects a 'kvcache.tmem_mma' in the region}}
+  kvcache.consume %ring[%i] commit : !ring {
+  ^bb0(%ks: !kt):
   }
   return
 }

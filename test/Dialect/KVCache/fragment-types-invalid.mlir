@@ -61,7 +61,7 @@ func.func private @c3_operand(!kvcache.fragment<64xbf16, wgmma_a16, partial>)
 // -----
 
 // expected-error @below {{failed to parse KVCache_FragmentType parameter 'layout' which is to be a `::mlir::kvcache::FragmentLayout`}}
-// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8, tmem_acc, wgmma_acc_t, mma_a16_pairs, mma_acc_pairs] for which elements of a matrix a thread has, got: wgmma}}
+// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8, tmem_acc, wgmma_acc_t, mma_a16_pairs, mma_acc_pairs, tmem_row] for which elements of a matrix a thread has, got: wgmma}}
 func.func private @layout(!kvcache.fragment<64x8xf32, wgmma>)
 
 // -----
@@ -76,8 +76,18 @@ func.func private @c1_tmem_rows(!kvcache.fragment<96x8xf32, tmem_acc>)
 
 // -----
 
+// expected-error @below {{expects tmem_row to have 128 rows, got 64}}
+func.func private @c1_rows_of_threads(!kvcache.fragment<64x8xf32, tmem_row>)
+
+// -----
+
 // expected-error @below {{expects the layout of an accumulator in registers, got tmem_acc}}
 func.func private @in_flight_c1_tmem(!kvcache.in_flight<128x8xf32, tmem_acc>)
+
+// -----
+
+// expected-error @below {{expects the layout of an accumulator in registers, got tmem_row}}
+func.func private @in_flight_c1_tmem_row(!kvcache.in_flight<128x8xf32, tmem_row>)
 
 // -----
 

@@ -236,3 +236,29 @@ func.func @effects(%k: !cache, %i: index) {
   }
   return
 }
+
+// CHECK-LABEL: func.func @roles(
+// CHECK:         kvcache.warp_roles warps [1, 3, 4] registers [40, 40, 232] {
+// CHECK-NEXT:      kvcache.produce
+// CHECK:         }, {
+// CHECK-NEXT:    }, {
+// CHECK-NEXT:      kvcache.consume %{{.*}}[%{{.*}}] commit : !kvcache.pipe<2,
+// CHECK:         }
+// KEPT-LABEL:  func.func @roles(
+// KEPT:          kvcache.warp_roles
+func.func @roles(%k: !cache, %d: !kvcache.tmem_tile<64x64xf32>, %i: index) {
+  %ring = kvcache.pipe : !kvcache.pipe<2, !kt, producers = 1>
+  kvcache.warp_roles warps [1, 3, 4] registers [40, 40, 232] {
+    kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt, producers = 1> {
+    ^bb0(%ks: !kt):
+      kvcache.async_load_tile %k[%i, %i, %i, %i] to %ks : !cache, !kt
+    }
+  }, {
+  }, {
+    kvcache.consume %ring[%i] commit : !kvcache.pipe<2, !kt, producers = 1> {
+    ^bb0(%ks: !kt):
+      kvcache.tmem_mma %ks[%i, %i], %ks[%i, %i] into %d : !kt, !kt, !kvcache.tmem_tile<64x64xf32>
+    }
+  }
+  return
+}

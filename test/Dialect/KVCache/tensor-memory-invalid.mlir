@@ -182,7 +182,7 @@ func.func @c1_fragment(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
 // -----
 
 func.func @c2_fragment(%v: vector<4xf32>, %a: !kvcache.tmem_tile<128x64xf32>, %i: index) {
-  // expected-error @below {{'kvcache.tmem_store' op expects 'half' if 'tile' has 128 rows, and only then, got 128 rows}}
+  // expected-error @below {{'kvcache.tmem_store' op expects 'half' if 'tile' has 128 rows and there is no 'whole_rows', and only then, got 128 rows}}
   kvcache.tmem_store %v, %a[%i] : vector<4xf32>, !kvcache.tmem_tile<128x64xf32>
   return
 }
@@ -224,7 +224,7 @@ func.func @commit_to_a_barrier_of_32_bits(%bars: !bars, %i: i32) {
 // -----
 
 func.func @c5_fragment_layout(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
-  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to be tmem_acc of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xf32>', got '!kvcache.fragment<64x8xf32, wgmma_acc>'}}
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to be tmem_acc or tmem_row of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xf32>', got '!kvcache.fragment<64x8xf32, wgmma_acc>'}}
   %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x64xf32> -> !kvcache.fragment<64x8xf32, wgmma_acc>
   return
 }
@@ -232,7 +232,7 @@ func.func @c5_fragment_layout(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
 // -----
 
 func.func @c5_fragment_rows(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
-  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to be tmem_acc of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xf32>', got '!kvcache.fragment<128x8xf32, tmem_acc>'}}
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to be tmem_acc or tmem_row of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xf32>', got '!kvcache.fragment<128x8xf32, tmem_acc>'}}
   %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x64xf32> -> !kvcache.fragment<128x8xf32, tmem_acc>
   return
 }
@@ -240,7 +240,7 @@ func.func @c5_fragment_rows(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
 // -----
 
 func.func @c5_fragment_elements(%v: !kvcache.fragment<64x8xf16, tmem_acc>, %a: !kvcache.tmem_tile<64x64xbf16>, %i: index) {
-  // expected-error @below {{'kvcache.tmem_store' op expects 'value' to be tmem_acc of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xbf16>', got '!kvcache.fragment<64x8xf16, tmem_acc>'}}
+  // expected-error @below {{'kvcache.tmem_store' op expects 'value' to be tmem_acc or tmem_row of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xbf16>', got '!kvcache.fragment<64x8xf16, tmem_acc>'}}
   kvcache.tmem_store %v, %a[%i] : !kvcache.fragment<64x8xf16, tmem_acc>, !kvcache.tmem_tile<64x64xbf16>
   return
 }
@@ -248,7 +248,7 @@ func.func @c5_fragment_elements(%v: !kvcache.fragment<64x8xf16, tmem_acc>, %a: !
 // -----
 
 func.func @c5_fragment_row(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
-  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to be tmem_acc of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xf32>', got '!kvcache.fragment<64xf32, tmem_acc>'}}
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to be tmem_acc or tmem_row of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xf32>', got '!kvcache.fragment<64xf32, tmem_acc>'}}
   %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x64xf32> -> !kvcache.fragment<64xf32, tmem_acc>
   return
 }
@@ -274,5 +274,63 @@ func.func @c5_fragment_half(%v: !kvcache.fragment<128x8xf32, tmem_acc>, %a: !kvc
 func.func @c4_fragment_columns(%a: !kvcache.tmem_tile<64x512xf32>, %i: index) {
   // expected-error @below {{'kvcache.tmem_load' op expects 'result' to have at most 256 columns, got 264}}
   %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x512xf32> -> !kvcache.fragment<64x264xf32, tmem_acc>
+  return
+}
+
+// -----
+
+func.func @c5_fragment_with_whole_rows(%a: !kvcache.tmem_tile<128x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_load' op expects no 'whole_rows', because 'result' is a fragment}}
+  %v = kvcache.tmem_load %a[%i] {whole_rows} : !kvcache.tmem_tile<128x64xf32> -> !kvcache.fragment<128x16xf32, tmem_row>
+  return
+}
+
+// -----
+
+func.func @c3_whole_rows(%a: !kvcache.tmem_tile<128x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to have a multiple of 8 lanes, got 4}}
+  %v = kvcache.tmem_load %a[%i] {whole_rows} : !kvcache.tmem_tile<128x64xf32> -> vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @c6_whole_rows(%v: vector<8xf32>, %a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_store' op with 'whole_rows' expects 'tile' to have 128 rows, got 64}}
+  kvcache.tmem_store %v, %a[%i] {whole_rows} : vector<8xf32>, !kvcache.tmem_tile<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @c1_view(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_view' op expects tiles of 128 rows, got 64}}
+  %v = kvcache.tmem_view %a[%i] : !kvcache.tmem_tile<64x64xf32> -> !kvcache.tmem_tile<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @c2_view_columns(%a: !kvcache.tmem_tile<128x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_view' op expects 'view' to have at most 64 columns of tensor memory, got 128}}
+  %v = kvcache.tmem_view %a[%i] : !kvcache.tmem_tile<128x64xf32> -> !kvcache.tmem_tile<128x256xbf16>
+  return
+}
+
+// -----
+
+func.func @c2_view_multiple(%a: !kvcache.tmem_tile<128x64xbf16>) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{'kvcache.tmem_view' op expects 'column' to be a multiple of 2, got 1}}
+  %v = kvcache.tmem_view %a[%c1] : !kvcache.tmem_tile<128x64xbf16> -> !kvcache.tmem_tile<128x16xf32>
+  return
+}
+
+// -----
+
+func.func @c2_view_place(%a: !kvcache.tmem_tile<128x64xf32>) {
+  %c48 = arith.constant 48 : index
+  // expected-error @below {{'kvcache.tmem_view' op expects 'column' to be from 0 to 32, so that the result is in the tile, got 48}}
+  %v = kvcache.tmem_view %a[%c48] : !kvcache.tmem_tile<128x64xf32> -> !kvcache.tmem_tile<128x64xbf16>
   return
 }

@@ -81,3 +81,21 @@ func.func @fragment_types(%a: !kvcache.tmem_tile<128x64xf32>, %flags: !kvcache.f
   %any = kvcache.warp_any %flags : !kvcache.fragment<64xi1, tmem_acc>
   return %any : i1
 }
+
+// CHECK-LABEL: func.func @whole_rows(
+// CHECK:         %[[V:.*]] = kvcache.tmem_load %{{.*}}[%{{.*}}] {whole_rows} : !kvcache.tmem_tile<128x64xf32> -> vector<24xf32>
+// CHECK:         kvcache.tmem_store %[[V]], %{{.*}}[%{{.*}}] {whole_rows} : vector<24xf32>, !kvcache.tmem_tile<128x64xf32>
+// CHECK:         kvcache.tmem_load %{{.*}}[%{{.*}}] : !kvcache.tmem_tile<128x64xf32> -> !kvcache.fragment<128x32xf32, tmem_row>
+func.func @whole_rows(%a: !kvcache.tmem_tile<128x64xf32>, %column: index) -> !kvcache.fragment<128x32xf32, tmem_row> {
+  %v = kvcache.tmem_load %a[%column] {whole_rows} : !kvcache.tmem_tile<128x64xf32> -> vector<24xf32>
+  kvcache.tmem_store %v, %a[%column] {whole_rows} : vector<24xf32>, !kvcache.tmem_tile<128x64xf32>
+  %f = kvcache.tmem_load %a[%column] : !kvcache.tmem_tile<128x64xf32> -> !kvcache.fragment<128x32xf32, tmem_row>
+  return %f : !kvcache.fragment<128x32xf32, tmem_row>
+}
+
+// CHECK-LABEL: func.func @view(
+// CHECK:         kvcache.tmem_view %{{.*}}[%{{.*}}] : !kvcache.tmem_tile<128x256xf32> -> !kvcache.tmem_tile<128x128xbf16>
+func.func @view(%a: !kvcache.tmem_tile<128x256xf32>, %column: index) -> !kvcache.tmem_tile<128x128xbf16> {
+  %v = kvcache.tmem_view %a[%column] : !kvcache.tmem_tile<128x256xf32> -> !kvcache.tmem_tile<128x128xbf16>
+  return %v : !kvcache.tmem_tile<128x128xbf16>
+}

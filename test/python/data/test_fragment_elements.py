@@ -41,7 +41,7 @@ def test_map_takes_rows_columns_and_memory(layout):
     np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "wgmma_acc_t"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "tmem_row", "wgmma_acc_t"])
 @pytest.mark.parametrize("kind", ["addf", "maxnumf", "minnumf", "maximumf", "minimumf", "addi", "maxsi", "minsi"])
 def test_reduce_combines_rows(layout, kind):
     rows, threads, targets = get_team(layout)
@@ -90,7 +90,7 @@ def test_reduce_combines_rows(layout, kind):
 
 @pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", *TMEM_TEAMS])
 def test_warp_any_is_true_in_warps_of_a_true_row(layout):
-    """Each warp has 16 neighbouring rows."""
+    """Each warp has neighbouring rows."""
     rows, threads, targets = get_team(layout)
     type, flags = fragment(layout, rows, 8, element="f32"), fragment(layout, rows, element="i1")
     array = np.full((rows, 8), -1, np.float32)
@@ -111,7 +111,8 @@ def test_warp_any_is_true_in_warps_of_a_true_row(layout):
         kvcache.yield %x : f32
       }}
       kvcache.fragment_store %y, %out[%c0, %c0] : {type}, !kvcache.tile<{rows}x8xf32>"""
-    expected = np.repeat((array > 0).reshape(-1, 16 * 8).any(axis=1), 16)[:, None] * np.ones(8)
+    warp_rows = 32 * rows // threads
+    expected = np.repeat((array > 0).reshape(-1, warp_rows * 8).any(axis=1), warp_rows)[:, None] * np.ones(8)
     for target in targets:
         (out,) = run(target, threads, {"a": array}, {"out": ((rows, 8), "f32")}, body)
         np.testing.assert_array_equal(out, expected)

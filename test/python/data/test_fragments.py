@@ -87,7 +87,7 @@ def test_transposed_parts_are_stored(layout, target):
     np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8))
 
 
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "wgmma_acc_t", "mma_acc_pairs"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "tmem_row", "wgmma_acc_t", "mma_acc_pairs"])
 def test_a_row_of_a_tile_is_loaded_for_all_rows(layout):
     rows, threads, targets = get_team(layout)
     columns = get_columns(layout, 48)
@@ -120,7 +120,7 @@ def test_paired_columns_are_loaded_in_order(swizzle):
 
 
 @pytest.mark.parametrize("element", ["f32", "bf16", "f8E4M3FN"])
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "wgmma_acc_t", "mma_acc_pairs"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "tmem_row", "wgmma_acc_t", "mma_acc_pairs"])
 def test_rows_are_stored_where_the_region_says(layout, element):
     """Row r below the end is stored as row r / 4 of head r % 4. One lane stores the number of a row."""
     rows, threads, targets = get_team(layout)

@@ -130,7 +130,7 @@ def test_matrix_products_compile_on_hopper_only(chip, error):
         assert found == (error and f"'kvcache.{op}' op {error}")
 
 
-TMEM_OPS = "tmem_alloc", "tmem_mma", "tmem_commit", "tmem_load", "tmem_store"
+TMEM_OPS = "tmem_alloc", "tmem_view", "tmem_mma", "tmem_commit", "tmem_load", "tmem_store"
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,12 @@ DTYPES = {
     "f8E5M2": ml_dtypes.float8_e5m2,
 }
 TEAMS = {"mma": (16, 32, ("emulator:sm_80", "emulator:sm_120")), "wgmma": (64, 128, ("emulator:sm_90a",))}
-# Fragments of tensor memory have 128 rows, or 64.
-TMEM_TEAMS = {"tmem_acc": (128, 256, ("emulator:sm_100a",)), "tmem_acc64": (64, 128, ("emulator:sm_103a",))}
+# Fragments of tensor memory have 128 rows, or 64. A warpgroup can have all 128.
+TMEM_TEAMS = {
+    "tmem_acc": (128, 256, ("emulator:sm_100a",)),
+    "tmem_acc64": (64, 128, ("emulator:sm_103a",)),
+    "tmem_row": (128, 128, ("emulator:sm_100a",)),
+}
 # The rows of transposed fragments are the columns of wgmma: 8 to 256.
 OTHER_TEAMS = {**TMEM_TEAMS, "wgmma_acc_t": (24, 128, ("emulator:sm_90a",))}
 PAIRS = ["mma_a16_pairs", "mma_acc_pairs"]
@@ -132,7 +136,7 @@ module attributes {{gpu.container_module}} {{
 
 def fragment(layout, *shape, element, partial=False):
     sides = "x".join(map(str, shape))
-    name = "tmem_acc" if layout in TMEM_TEAMS else layout
+    name = "tmem_acc" if layout == "tmem_acc64" else layout
     return f"!kvcache.fragment<{sides}x{element}, {name}{', partial' if partial else ''}>"
 
 
