@@ -213,6 +213,7 @@ typedef enum MlirKVCacheSchedule {
   MlirKVCacheSchedulePingPong = 1,
   MlirKVCacheSchedulePrefetch = 2,
   MlirKVCacheScheduleSeesaw = 3,
+  MlirKVCacheScheduleRoles = 4,
 } MlirKVCacheSchedule;
 
 MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheScheduleAttr(MlirAttribute attr);

@@ -222,8 +222,8 @@ LogicalResult AttentionConfigAttr::verify(EmitError emitError,
       (config.schedule && stringifyEnum(*config.schedule).empty()))
     return emitError() << "expects the numbers of enum cases";
   // (C1)
-  if (config.rows && !llvm::is_contained({16, 32, 64, 128}, *config.rows))
-    return refuse("rows", "16, 32, 64 or 128", *config.rows);
+  if (config.rows && !llvm::is_contained({16, 32, 64, 128, 256}, *config.rows))
+    return refuse("rows", "16, 32, 64, 128 or 256", *config.rows);
   if (config.keys &&
       (*config.keys < 16 || *config.keys > 128 || *config.keys % 16))
     return refuse("keys", "a multiple of 16 from 16 to 128", *config.keys);

@@ -430,6 +430,36 @@ def test_warpgroups_that_share_scores():
     check(operation.source, "attention_kernel", "sm_90a", attend_in_seesaw, 50, benign)
 
 
+def attend_by_roles(program):
+    """One block, for two query tiles that see five tiles of keys: slots are used again, and accumulators are scaled."""
+    rng = np.random.default_rng(11)
+    blocks = examples.random_numbers(rng, (10, 2, 1, 64, 1, 64))
+    blocks[:, 0] *= np.arange(1, 11).reshape(-1, 1, 1, 1, 1) ** 2  # largest scores grow
+    lengths, table = np.array([500], np.uint32), np.arange(10, dtype=np.uint32)[None]
+    q = examples.random_numbers(rng, (100, 2, 64))
+    out, lse = np.zeros_like(q), np.zeros((100, 2), np.float32)
+    tables, offsets = (lengths, table, 100, 600, 0), np.array([0, 100], np.int32)
+    program.call("attention", blocks, *tables, q, offsets, out, lse, examples.SCALE)
+    return out
+
+
+def test_warps_with_roles():
+    """Copies, products that free the slots which they read, and the softmax of two query tiles."""
+    params = kvcache.KVCacheParams("bf16", 1, 64, page_size=64, total_num_layers=1)
+    operation = kvcache.ops.attention(params, 2, config=kvcache.AttentionConfig(schedule="roles"))
+    benign = [
+        # Barriers of the kernel's beginning follow.
+        "drop nvvm.fence.mbarrier.init 1",
+        "drop nvvm.barrier0 1",
+        # Nothing is in flight yet, or fences of the next access in the thread do for both.
+        *(f"drop nvvm.tcgen05.fence <after {number}" for number in (1, 4, 10)),
+        *(f"drop nvvm.tcgen05.fence <before {number}" for number in (1, 3)),
+        # The wait for stores is of the warp.
+        "drop nvvm.bar.warp.sync 1",
+    ]
+    check(operation.source, "attention_kernel", "sm_100a", attend_by_roles, 47, benign)
+
+
 def test_warpgroups_in_turns():
     """Turns, of which the last one is only taken, stages, and products in flight across exponentials."""
     source = with_launcher(examples.source("attention_pingpong"), "attention_pingpong", (384, 1))

@@ -52,9 +52,11 @@ def KVCache_SchedulePipelined : I32EnumAttrCase<"Pipelined", 0, "pipelined">;
 def KVCache_SchedulePingPong : I32EnumAttrCase<"PingPong", 1, "ping_pong">;
 def KVCache_SchedulePrefetch : I32EnumAttrCase<"Prefetch", 2, "prefetch">;
 def KVCache_ScheduleSeesaw : I32EnumAttrCase<"Seesaw", 3, "seesaw">;
+def KVCache_ScheduleRoles : I32EnumAttrCase<"Roles", 4, "roles">;
 def KVCache_Schedule : I32EnumAttr<"Schedule", "overlap of products", [
     KVCache_SchedulePipelined, KVCache_SchedulePingPong,
-    KVCache_SchedulePrefetch, KVCache_ScheduleSeesaw]> {
+    KVCache_SchedulePrefetch, KVCache_ScheduleSeesaw,
+    KVCache_ScheduleRoles]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
@@ -73,6 +75,8 @@ def KVCache_ScheduleAttr
       multiplies.
     - `seesaw`: the loop stays as it is. Two warpgroups compute the scores of a
       tile in turns, as `kvcache-tile-attention` writes it for latent caches.
+    - `roles`: the loop stays as it is. It has the softmax of one of two query
+      tiles, and a warp of its own starts the products of both.
 
     Example:
 
@@ -104,11 +108,11 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | `wgmma_acc_t` | warpgroup, a multiple of 8 up to 256 | a multiple of 64 | C and D of `wgmma`, transposed |
     | `mma_a16_pairs` | warp, 16 | a multiple of 16 | A, with B of 8 bits |
     | `mma_acc_pairs` | warp, 16 | a multiple of 16 | C and D, with B of 8 bits |
+    | `tmem_row` | warpgroup, 128 | a multiple of 4 | `tmem_load`, a row for each thread |
 
     Lane l of warp w of a team has these elements, where i counts the elements
     of a thread:
 
-    | `tmem_row` | warpgroup, 128 | a multiple of 4 | `tmem_load`, a row for each thread |
     | layout | row | column |
     | --- | --- | --- |
     | `mma_acc`, `mma_a16` | `l / 4 + 8 (i / 2 % 2)` | `8 (i / 4) + 2 (l % 4) + i % 2` |
@@ -118,11 +122,11 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | `wgmma_a8` | `16 w + l / 4 + 8 (i / 4 % 2)` | `16 (i / 8) + 4 (l % 4) + i % 4` |
     | `mma_a16_pairs` | `l / 4 + 8 (i / 2 % 2)` | `16 (i / 8) + 4 (l % 4) + 2 (i / 4 % 2) + i % 2` |
     | `mma_acc_pairs` | the same | `16 (i / 8) + 4 (l % 4) + 2 (i % 2) + i / 4 % 2` |
+    | `tmem_row` | `32 w + l` | `i` |
     | `wgmma_acc_t` of r rows | `8 (i / 4 % (r / 8)) + 2 (l % 4) + i % 2` | `64 (2 i / r) + 16 w + l / 4 + 8 (i / 2 % 2)` |
 
     The rows of `wgmma_acc_t` are the columns of what `wgmma` computes, so that
     few rows take few registers. All warps share a row.
-    | `tmem_row` | `32 w + l` | `i` |
 
     A fragment of one dimension has a number for each row, which all lanes that
     share the row have. If it is `partial`, each of these lanes has a share of

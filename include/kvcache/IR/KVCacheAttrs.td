@@ -266,8 +266,9 @@ def KVCache_AttentionConfigAttr
     - `swap_ab`: whether `wgmma` has keys and values as its left operand, so that
       query rows are its columns. It is for thread blocks of 16 or 32 rows and
       values of a multiple of 64 elements. Other kernels have `false`.
-    - `rows`: query rows of a thread block: 16, 32, 64 or 128. A thread block has
-      tokens of one sequence, for all query heads of a group or some.
+    - `rows`: query rows of a thread block: 16, 32, 64 or 128, or 256 for the
+      schedule `roles`. A thread block has tokens of one sequence, for all query
+      heads of a group or some.
     - `keys`: keys of a tile, a multiple of 16.
     - `stages`: tiles of keys, and of values, in shared memory.
     - `acc_shares`: warps, or warpgroups, that share the accumulator of a row.
@@ -286,10 +287,12 @@ def KVCache_AttentionConfigAttr
     - `schedule`: the overlap of a tile's products, as `#kvcache.schedule` says.
       With `pipelined` and `ping_pong`, a warpgroup of its own copies tiles.
       `seesaw` is for latent caches, `wgmma`, and 64 rows: each of two
-      warpgroups computes the scores of every second tile.
+      warpgroups computes the scores of every second tile. `roles` is for
+      prompts, `tcgen05`, and 256 rows: two query tiles are in flight, and warps
+      copy, multiply, or compute the softmax.
 
     Constraints:
-    - (C1) `rows` is 16, 32, 64 or 128; `keys` is a multiple of 16 up to 128;
+    - (C1) `rows` is 16, 32, 64, 128 or 256; `keys` is a multiple of 16 up to 128;
       `stages` and `convert_loads` are from 1 to 16; `acc_shares` is 1 or 2;
       `raw_stages` is at most 2; `persistent` is at most 2^20.
     - (C2) `none` has no other field than `l2_hint`.

@@ -136,7 +136,9 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     `kvcache.schedule`, by which `kvcache-schedule-attention` rotates it. Without
     such a schedule, all threads copy the next tiles, and the loop stays as it is.
     With `seesaw`, two warpgroups have every second tile of latent rows each,
-    and give each other their probabilities.
+    and give each other their probabilities. With `roles`, `warp_roles` has a
+    warp that copies, one that starts products of two query tiles into tensor
+    memory, and a warpgroup for the softmax of each.
 
     The chips and the checks are those of `kvcache-expand-ops`.
   }];

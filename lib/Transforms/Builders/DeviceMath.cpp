@@ -51,6 +51,28 @@ Value DeviceMath::exp2Polynomial(Value power) const {
   return select(isNaN, power, mul(sum, scale));
 }
 
+/// Adding a large number rounds the power to a whole one, in the low bits. The
+/// minimax polynomial of the rest in [-0.5, 0.5] has the relative error
+/// 2^-13.7. A product by 2^-127 = 0, and not a sum of exponents, keeps NaNs.
+/// Products of two floats are one instruction only if they are added to.
+Value DeviceMath::exp2Cubic(Value power) const {
+  constexpr float bias = 127, large = (3 << 22) + bias;
+  constexpr int64_t mantissaBits = 23;
+  Value above = arith::MaximumFOp::create(builder, loc, power, constant(-bias));
+  Value rounded = add(above, constant(large));
+  Value whole = sub(rounded, constant(large));
+  Value fraction = sub(above, whole);
+  Value sum = constant(0.05517167F);
+  for (float term : {0.24261113F, 0.69326097F, 0.99992806F})
+    sum = fma(sum, fraction, constant(term));
+  Type i32 = builder.getI32Type();
+  Value exponent = arith::ShLIOp::create(
+      builder, loc, arith::BitcastOp::create(builder, loc, i32, rounded),
+      arith::ConstantIntOp::create(builder, loc, i32, mantissaBits));
+  return fma(sum, arith::BitcastOp::create(builder, loc, f32, exponent),
+             constant(0.0F));
+}
+
 /// A chip's own has an error of 2^-22 (PTX ISA, "lg2.approx"); another needs
 /// CUDA's libdevice.
 Value DeviceMath::log2(Value value) const {

@@ -24,6 +24,9 @@ public:
   /// 2 to a power that is not large, below -126 at most 2^-126. On the CPU
   /// within an ulp; a GPU has an instruction for it, with an error of 2^-22.
   Value exp2(Value power) const;
+  /// 2 to a power below 128, by arithmetic alone: within 2^-13 of the result,
+  /// and below -126 within 2^-126.
+  Value exp2Cubic(Value power) const;
   /// The logarithm of base 2 of a float.
   Value log2(Value value) const;
   /// The natural logarithm of a float.

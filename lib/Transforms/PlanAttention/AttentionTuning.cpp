@@ -66,6 +66,9 @@ AttentionConfig kvcache::getBitFields(AttentionOp op,
   // Warpgroups in turns add scores and row sums in another order.
   if (!op.getValueCache() && config.mma == MmaKind::Wgmma)
     fields.schedule = config.schedule;
+  // A share of the powers of roles are polynomials.
+  if (config.mma == MmaKind::Tcgen05)
+    fields.schedule = config.schedule;
   if (dependsOnBlock(op))
     fields.rows = config.rows;
   return fields;

@@ -206,10 +206,11 @@ AttentionConfig makePlan(AttentionOp op, const AttentionShape &shape,
 bool canOverlap(Schedule schedule, AttentionOp op, const AttentionShape &shape,
                 const AttentionConfig &plan) {
   constexpr int64_t groups = 2;
-  return schedule != Schedule::Seesaw && plan.mma == MmaKind::Wgmma &&
-         !isSwapAB(plan) && plan.accShares == 1 && *plan.stages > 1 &&
-         shape.tokens == Tokens::Sequence && shape.caches == Caches::Values &&
-         areAllCopied(op) && !op.getRopeCache() &&
+  return schedule != Schedule::Seesaw && schedule != Schedule::Roles &&
+         plan.mma == MmaKind::Wgmma && !isSwapAB(plan) && plan.accShares == 1 &&
+         *plan.stages > 1 && shape.tokens == Tokens::Sequence &&
+         shape.caches == Caches::Values && areAllCopied(op) &&
+         !op.getRopeCache() &&
          (schedule == Schedule::Pipelined ||
           plan.rows == groups * kRowsOfWarpgroup);
 }
@@ -258,6 +259,37 @@ StringRef findSeesawNeed(AttentionOp op, const AttentionShape &shape,
   return unmet == std::end(needs) ? StringRef() : unmet->second;
 }
 
+/// The need of roles that is not met, or an empty text. Tensor memory has the
+/// scores and the accumulators of two query tiles.
+StringRef findRolesNeed(AttentionOp op, const AttentionShape &shape,
+                        const AttentionConfig &plan) {
+  constexpr int64_t most = 128, granule = 16;
+  const std::pair<bool, StringRef> needs[] = {
+      {plan.mma == MmaKind::Tcgen05, "tcgen05"},
+      {shape.caches == Caches::Values, "keys and values"},
+      {shape.tokens == Tokens::Sequence, "no workspace and no sparse 'rows'"},
+      {!op.getRanges(), "no ranges"},
+      {shape.canOverlap, "no regions, and no mask of all tokens"},
+      {areAllCopied(op) && !op.getRopeCache(),
+       "rows that copies bring without a conversion"},
+      {std::max(shape.keySize, shape.valueSize) <= most &&
+           shape.valueSize % granule == 0,
+       "at most 128 elements, a multiple of 16"},
+  };
+  auto unmet =
+      llvm::find_if(needs, [](const auto &need) { return !need.first; });
+  return unmet == std::end(needs) ? StringRef() : unmet->second;
+}
+
+/// Chooses two query tiles, and a tile of as many keys as tensor memory has
+/// room for.
+void chooseRoles(const AttentionShape &shape, AttentionConfig &plan) {
+  constexpr int64_t keys = 128;
+  plan.schedule = Schedule::Roles;
+  plan.rows = kRowsOfRoles;
+  plan.keys = shape.config.keys.value_or(keys);
+}
+
 /// Chooses the schedule, and with it the tokens of a tile. In the loop of a
 /// persistent kernel, ptxas has too few registers for seesaw, and waits for
 /// each product, so only a config that asks has it there.
@@ -271,6 +303,9 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape,
         wanted == Schedule::Prefetch ? Schedule::Prefetch : Schedule::Seesaw;
     return;
   }
+  if (shape.config.schedule == Schedule::Roles &&
+      findRolesNeed(op, shape, plan).empty())
+    return chooseRoles(shape, plan);
   Schedule wanted = shape.config.schedule.value_or(
       isOverlapped(shape) ? Schedule::PingPong : Schedule::Prefetch);
   if (wanted == Schedule::Prefetch || !canOverlap(wanted, op, shape, plan))
@@ -289,6 +324,8 @@ std::string refuseSchedule(AttentionOp op, const AttentionShape &shape,
   std::string reason;
   if (given == Schedule::Seesaw)
     reason = (", as seesaw needs " + findSeesawNeed(op, shape, plan)).str();
+  if (given == Schedule::Roles)
+    reason = (", as roles needs " + findRolesNeed(op, shape, plan)).str();
   return llvm::formatv("'schedule' = {0} here{1}, got {2}", possible, reason,
                        stringifySchedule(given))
       .str();
@@ -322,7 +359,7 @@ std::string findConfigObstacle(AttentionOp op, const AttentionShape &shape,
     return refuse("keys", kRowsOfWarpgroup, *plan.keys);
   if (*plan.stages > 1 && !dequantizesInRegisters(plan) && !isAnyCopied(op))
     return refuse("stages", 1, *plan.stages);
-  if (plan.mma == MmaKind::Tcgen05) {
+  if (plan.mma == MmaKind::Tcgen05 && !hasRoles(plan)) {
     constexpr int64_t columns = 512, lanes = 128;
     int64_t needed = llvm::PowerOf2Ceil(shape.valueSize + *plan.keys * 3 / 2);
     if (needed > columns * (lanes / *plan.rows))
@@ -333,6 +370,12 @@ std::string findConfigObstacle(AttentionOp op, const AttentionShape &shape,
   }
   if (config.schedule && config.schedule != plan.schedule)
     return refuseSchedule(op, shape, plan, *config.schedule);
+  int64_t rows = config.rows.value_or(*plan.rows);
+  if (hasRoles(plan) != (rows == kRowsOfRoles))
+    return llvm::formatv("{0} 'rows' with the schedule roles, and only then, "
+                         "got {1}",
+                         kRowsOfRoles, rows)
+        .str();
   int64_t bytes = countSharedBytes(op, shape, plan);
   // No chips are given, or there is room.
   if (!target.sharedBytes || bytes + kReserved <= target.sharedBytes)
@@ -376,6 +419,8 @@ FailureOr<AttentionConfig> kvcache::planTiles(AttentionOp op,
                                               const AttentionShape &shape,
                                               int64_t rows,
                                               const Target &target) {
+  // The table has one query tile.
+  rows = std::min(rows, kRowsOfRoles / 2);
   const TilesChoice *choice =
       llvm::find_if(kTiles, [&](const TilesChoice &row) {
         return fits(row, shape, rows, target);

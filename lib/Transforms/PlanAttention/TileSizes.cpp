@@ -23,7 +23,11 @@ bool kvcache::dequantizesInRegisters(const AttentionConfig &config) {
 
 bool kvcache::hasProducers(const AttentionConfig &config) {
   return config.schedule == Schedule::Pipelined ||
-         config.schedule == Schedule::PingPong;
+         config.schedule == Schedule::PingPong || hasRoles(config);
+}
+
+bool kvcache::hasRoles(const AttentionConfig &config) {
+  return config.schedule == Schedule::Roles;
 }
 
 bool kvcache::isPersistent(const AttentionConfig &config) {
@@ -31,12 +35,16 @@ bool kvcache::isPersistent(const AttentionConfig &config) {
 }
 
 int64_t kvcache::countThreads(const AttentionConfig &config) {
+  if (hasRoles(config))
+    return *config.rows;
   return isSwapAB(config)
              ? kWarpgroup
              : *config.rows / kRowsOfWarp * *config.accShares * kWarp;
 }
 
 int64_t kvcache::countProducerWarps(const AttentionConfig &config) {
+  if (hasRoles(config))
+    return 1;
   return hasProducers(config) ? kWarpgroup / kWarp : 0;
 }
 

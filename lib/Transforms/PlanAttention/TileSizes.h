@@ -19,6 +19,9 @@ constexpr int64_t kRowsOfWarp = 16;
 /// Threads of a warpgroup, and the rows of its products.
 constexpr int64_t kWarpgroup = 128, kRowsOfWarpgroup = 64;
 
+/// Query rows of a block with roles: two query tiles.
+constexpr int64_t kRowsOfRoles = 256;
+
 /// Tiles of a block that its list may leave out, and the numbers of the list:
 /// those of the tiles, and its length.
 constexpr int64_t kListedTiles = 1024, kListNumbers = kListedTiles + 4;
@@ -35,13 +38,15 @@ bool isSwapAB(const AttentionConfig &config);
 /// Whether warps convert elements of 8 bits in registers, to f16: tiles are as
 /// the caches have them.
 bool dequantizesInRegisters(const AttentionConfig &config);
-/// Whether a warpgroup of its own copies tiles, because products overlap the
-/// softmax.
+/// Whether warps of their own copy tiles, because products overlap the softmax.
 bool hasProducers(const AttentionConfig &config);
+/// Whether a warp starts the products of two query tiles in tensor memory, and
+/// a warpgroup for each has a row in each thread.
+bool hasRoles(const AttentionConfig &config);
 /// Whether a block takes work items until there are none.
 bool isPersistent(const AttentionConfig &config);
 
-/// Threads of a block that multiply.
+/// Threads of a block that multiply, or compute the softmax.
 int64_t countThreads(const AttentionConfig &config);
 /// Warps that do nothing but copy tiles; 0 where all do.
 int64_t countProducerWarps(const AttentionConfig &config);

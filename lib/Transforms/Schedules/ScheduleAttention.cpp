@@ -417,7 +417,8 @@ private:
   /// A loop that can't have its schedule stays as it is.
   void schedule(scf::ForOp loop, ScheduleAttr given) {
     if (given.getValue() == Schedule::Prefetch ||
-        given.getValue() == Schedule::Seesaw)
+        given.getValue() == Schedule::Seesaw ||
+        given.getValue() == Schedule::Roles)
       return;
     std::string reason;
     FailureOr<TileLoop> tiles = TileLoop::match(loop, reason);

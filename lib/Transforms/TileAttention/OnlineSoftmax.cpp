@@ -81,10 +81,30 @@ Value OnlineSoftmax::computeProbs(Value scores, Value max) const {
     Value exponent = toExponent(row);
     return bias ? f.sub(f.constant(bias), exponent) : f.negate(exponent);
   });
-  return b.map(withFactor({scores, shift}), [&](ValueRange element) {
-    return f.exp2(factor ? f.fma(element[0], element[2], element[1])
-                         : f.add(element[0], element[1]));
-  });
+  FragmentOrigin origin;
+  if (hasPolynomials)
+    origin.row = origin.column =
+        arith::ConstantIndexOp::create(f.builder, f.loc, 0);
+  return b.map(
+      withFactor({scores, shift}),
+      [&](ValueRange element) {
+        return computeProb(factor ? f.fma(element[0], element[2], element[1])
+                                  : f.add(element[0], element[1]),
+                           hasPolynomials ? element.back() : Value());
+      },
+      origin);
+}
+
+// A multiprocessor computes 16 powers in a clock, as many as two products of
+// 128 elements need. Columns are constants of a thread, so each has one of both
+// ways. Pairs of columns are side by side.
+Value OnlineSoftmax::computeProb(Value exponent, Value column) const {
+  if (!column)
+    return f.exp2(exponent);
+  constexpr int64_t columns = 10, polynomials = 2;
+  IndexBuilder i(f.builder, f.loc);
+  Value isPolynomial = i.below(i.rem(column, columns), i.index(polynomials));
+  return f.select(isPolynomial, f.exp2Cubic(exponent), f.exp2(exponent));
 }
 
 Value OnlineSoftmax::computeRescale(Value before, Value max) const {

@@ -47,10 +47,12 @@ public:
   /// Exponents are scores times `factor`, a number of each row, or scores if it
   /// is null. Probs are 2 to the power of the difference to the largest
   /// exponent, plus `bias`. Warps that share rows exchange their maxima and
-  /// sums through `scratch`.
+  /// sums through `scratch`. With `hasPolynomials`, a share of the powers are
+  /// polynomials.
   OnlineSoftmax(FragmentBuilder &b, const DeviceMath &f, Value factor,
-                float bias, Value scratch = {})
-      : b(b), f(f), factor(factor), bias(bias), scratch(scratch) {}
+                float bias, Value scratch = {}, bool hasPolynomials = false)
+      : b(b), f(f), factor(factor), bias(bias), scratch(scratch),
+        hasPolynomials(hasPolynomials) {}
 
   /// Runs a function for each of `tiles` tiles, in a loop of a schedule. It
   /// changes the values that the loop carries. Returns those after the last
@@ -89,6 +91,8 @@ public:
 private:
   Value findMax(Value scores, const SoftmaxState &state) const;
   Value computeProbs(Value scores, Value max) const;
+  /// The prob of an exponent, whose column is given if that matters.
+  Value computeProb(Value exponent, Value column) const;
   /// The factor of `rowSum` and `acc` where the largest score becomes another.
   Value computeRescale(Value before, Value max) const;
   void addProbs(Value probs, Value rescale, Value max,
@@ -103,6 +107,7 @@ private:
   Value factor;
   float bias;
   Value scratch;
+  bool hasPolynomials;
 };
 
 } // namespace mlir::kvcache

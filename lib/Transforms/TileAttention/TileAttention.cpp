@@ -15,6 +15,7 @@
 #include "DequantKernel.h"
 #include "MmaSyncKernel.h"
 #include "PromptKernel.h"
+#include "RolesKernel.h"
 #include "SeesawKernel.h"
 #include "SwapABKernel.h"
 #include "Tcgen05Kernel.h"
@@ -87,6 +88,8 @@ static void emitWgmmaKernel(AttentionOp op, const Frame &frame,
   case Schedule::Pipelined:
   case Schedule::PingPong:
     return tilePrompt(op, frame, config);
+  case Schedule::Roles:
+    llvm_unreachable("roles are for tensor memory");
   }
 }
 
@@ -103,7 +106,8 @@ static void emitKernel(AttentionOp op, const Frame &frame,
       return tileSwapAB(op, frame, config);
     return emitWgmmaKernel(op, frame, config);
   case MmaKind::Tcgen05:
-    return tileTcgen05(op, frame, config);
+    return hasRoles(config) ? tileRoles(op, frame, config)
+                            : tileTcgen05(op, frame, config);
   }
 }
 

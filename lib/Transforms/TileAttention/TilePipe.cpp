@@ -13,7 +13,6 @@
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Loops.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -86,7 +85,8 @@ TilePipe::use(Value number, TypeRange types,
 //===----------------------------------------------------------------------===//
 
 // One tile of a thread block needs it: few instructions matter.
-void TilePipe::clearRows(Value thread, Value copiedTile, Value rows) const {
+void TilePipe::clearRows(Value thread, int64_t threads, Value copiedTile,
+                         Value rows) const {
   constexpr int64_t unitBits = 128;
   OpBuilder &builder = frame.builder;
   auto type = cast<TileType>(copiedTile.getType());
@@ -96,9 +96,8 @@ void TilePipe::clearRows(Value thread, Value copiedTile, Value rows) const {
   auto vector = VectorType::get(width, element);
   Value zeros = arith::ConstantOp::create(builder, frame.loc,
                                           builder.getZeroAttr(vector));
-  auto loop =
-      scf::ForOp::create(builder, frame.loc, thread, frame.mul(rows, units),
-                         frame.index(shape.threads));
+  auto loop = scf::ForOp::create(builder, frame.loc, thread,
+                                 frame.mul(rows, units), frame.index(threads));
   disableUnrolling(loop);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
@@ -108,22 +107,17 @@ void TilePipe::clearRows(Value thread, Value copiedTile, Value rows) const {
                       frame.mul(frame.rem(number, units), width));
 }
 
-void TilePipe::clearUnseen(Value thread, ValueRange copiedTiles,
-                           Value firstToken, const TiledTokens &tokens,
-                           std::optional<int64_t> barrier) const {
+void TilePipe::clearUnseen(Value thread, int64_t threads,
+                           ValueRange copiedTiles, Value firstToken,
+                           const TiledTokens &tokens,
+                           function_ref<void()> sync) const {
   Value rows = frame.sub(tokens.begin, firstToken);
   frame.runIf(frame.less(frame.index(0), rows), [&] {
     for (Value copiedTile : copiedTiles)
-      clearRows(thread, copiedTile, rows);
+      clearRows(thread, threads, copiedTile, rows);
     // Products of whole tiles, and the next copy, are of another proxy.
     if (frame.target.has(Feature::TMA))
       emitAsyncFence(frame);
-    if (barrier)
-      NVVM::BarrierOp::create(frame.builder, frame.loc, TypeRange(),
-                              frame.i32(*barrier), frame.i32(shape.threads),
-                              /*reductionOp=*/{},
-                              /*reductionPredicate=*/Value());
-    else
-      gpu::BarrierOp::create(frame.builder, frame.loc);
+    sync();
   });
 }

@@ -38,18 +38,19 @@ public:
   use(Value number, TypeRange types,
       function_ref<SmallVector<Value>(ValueRange tiles)> body) const;
   /// Stores zeros into the rows of tiles that copies brought before the first
-  /// token that is seen, and synchronizes the threads if there are any: the
-  /// thread block, or by a named barrier those that multiply. A probability of
-  /// zero times a value that is not finite would be NaN.
-  void clearUnseen(Value thread, ValueRange copiedTiles, Value firstToken,
-                   const TiledTokens &tokens,
-                   std::optional<int64_t> barrier) const;
+  /// token that is seen, and then runs `sync` if there are any. `threads`
+  /// threads do so together. A probability of zero times a value that is not
+  /// finite would be NaN.
+  void clearUnseen(Value thread, int64_t threads, ValueRange copiedTiles,
+                   Value firstToken, const TiledTokens &tokens,
+                   function_ref<void()> sync) const;
 
 private:
   /// Copies the tokens from one on, or those of ids, into a tile.
   void copyField(Value from, Value target, const TileTokens &tokens) const;
   /// Stores zeros into the first rows of a tile.
-  void clearRows(Value thread, Value copiedTile, Value rows) const;
+  void clearRows(Value thread, int64_t threads, Value copiedTile,
+                 Value rows) const;
 
   const Frame &frame;
   const TileShape &shape;

@@ -10,6 +10,9 @@
 
 #include "../PlanAttention/TileStaging.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -67,8 +70,26 @@ void TiledCache::fill(Value thread, Value use, const TileTokens &tokens) const {
 void TiledCache::clearUnseen(Value thread, ValueRange copiedTiles,
                              Value firstToken, const TiledTokens &tokens,
                              std::optional<int64_t> barrier) const {
-  if (tokens.begin && hasCopies())
-    pipe.clearUnseen(thread, copiedTiles, firstToken, tokens, barrier);
+  if (!tokens.begin || !hasCopies())
+    return;
+  pipe.clearUnseen(thread, shape.threads, copiedTiles, firstToken, tokens, [&] {
+    if (barrier)
+      NVVM::BarrierOp::create(frame.builder, frame.loc, TypeRange(),
+                              frame.i32(*barrier), frame.i32(shape.threads),
+                              /*reductionOp=*/{},
+                              /*reductionPredicate=*/Value());
+    else
+      gpu::BarrierOp::create(frame.builder, frame.loc);
+  });
+}
+
+void TiledCache::clearUnseenInWarp(Value lane, Value copiedTile,
+                                   Value firstToken,
+                                   const TiledTokens &tokens) const {
+  if (tokens.begin)
+    pipe.clearUnseen(lane, kWarp, copiedTile, firstToken, tokens, [&] {
+      NVVM::SyncWarpOp::create(frame.builder, frame.loc, frame.i32(-1));
+    });
 }
 
 std::function<void()>

@@ -55,10 +55,14 @@ public:
   std::function<void()> loadGroupScales(Value thread,
                                         const TileTokens &tokens) const;
   /// Stores zeros into the rows of a tile that copies brought before the first
-  /// token that is seen, as `TilePipe::clearUnseen` does.
+  /// token that is seen, and synchronizes the thread block, or by a named
+  /// barrier those that multiply.
   void clearUnseen(Value thread, ValueRange copiedTiles, Value firstToken,
                    const TiledTokens &tokens,
                    std::optional<int64_t> barrier = std::nullopt) const;
+  /// Likewise by the lanes of a warp.
+  void clearUnseenInWarp(Value lane, Value copiedTile, Value firstToken,
+                         const TiledTokens &tokens) const;
   /// Runs `body`, whose results have these types, with a tile: that of a use of
   /// the pipe.
   SmallVector<Value> use(Value number, TypeRange types,

@@ -34,6 +34,7 @@ class Schedule(StrEnum):
     PING_PONG = "ping_pong"
     PREFETCH = "prefetch"
     SEESAW = "seesaw"
+    ROLES = "roles"
 
 
 @dataclass(frozen=True, init=False, eq=False)

@@ -14,10 +14,10 @@ _WORDS = {
     "mma": ("none", "mma_sync", "wgmma", "tcgen05"),
     "dequant": ("tile", "registers"),
     "l2_hint": ("evict_first", "evict_normal", "evict_last"),
-    "schedule": ("pipelined", "ping_pong", "prefetch", "seesaw"),
+    "schedule": ("pipelined", "ping_pong", "prefetch", "seesaw", "roles"),
 }
 _NUMBERS: dict[str, tuple[int, ...] | range] = {
-    "rows": (16, 32, 64, 128),
+    "rows": (16, 32, 64, 128, 256),
     "keys": range(16, 128 + 1, 16),
     "stages": range(1, 16 + 1),
     "acc_shares": (1, 2),
@@ -39,7 +39,8 @@ class AttentionConfig:
             ``"tcgen05"`` (sm_100a and its successors).
         swap_ab: Whether ``wgmma`` has keys and values as its left operand: tokens are
             its rows, and 16 or 32 query rows its columns.
-        rows: Query rows of a thread block on tensor cores: 16, 32, 64 or 128.
+        rows: Query rows of a thread block on tensor cores: 16, 32, 64 or 128, and 256 with
+            the schedule ``"roles"``.
         keys: Keys of a tile, a multiple of 16 up to 128.
         stages: Tiles of keys, and of values, in shared memory, from 1 to 16.
         acc_shares: Warps or warpgroups that share the accumulator of a row, 1 or 2.
@@ -55,6 +56,8 @@ class AttentionConfig:
         schedule: The overlap of products: ``"prefetch"``, or with a warpgroup that
             copies tiles ``"pipelined"``, or ``"ping_pong"`` for two warpgroups in turns.
             ``"seesaw"`` is for latent caches: warpgroups have every second tile.
+            ``"roles"`` is for prompts in tensor memory: two query tiles, whose warps copy,
+            multiply, or compute exponentials.
     """
 
     mma: str | None = None

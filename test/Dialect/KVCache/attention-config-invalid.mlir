@@ -163,7 +163,7 @@ func.func @c10_swap_ab(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>,
 !cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @rows_of_config(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'rows' to be 16, 32, 64 or 128, got 48}}
+  // expected-error @below {{expects 'rows' to be 16, 32, 64, 128 or 256, got 48}}
   kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 48>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }

@@ -26,6 +26,7 @@ import kvcache
 
 SWAP = {"swap_operands": True}
 PREFETCH = kvcache.AttentionConfig(schedule="prefetch")
+ROLES = kvcache.AttentionConfig(schedule="roles")
 SEESAW = kvcache.AttentionConfig(schedule="seesaw")
 # Sequences of no tokens, of several blocks of rows, of one row, and whose last tile is full.
 TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
@@ -84,6 +85,27 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
     """Tests rows of many thread blocks, partial tiles, and sequences of one row, which may be split."""
     params = make_params(format_, heads, head_dim, page_size)
     check(params, format_, TILES, TILES_NEW, group, target, **options)
+
+
+@pytest.mark.parametrize(
+    "format_, heads, group, head_dim, page_size, options",
+    [
+        ("bf16", 2, 4, 128, 64, {}),
+        ("f16", 1, 3, 64, 16, {"causal": False, "sinks": True}),
+        ("bf16", 1, 7, 128, 16, {"window": 33}),
+        ("f16", 1, 1, 128, 64, {"window": 150, "soft_cap": 3.0, "causal": False}),
+        ("bf16", 1, 32, 80, 48, {"chunk": 48, "value_dim": 64}),
+        ("bf16", 1, 40, 32, 128, {"mask": True}),
+        ("f16", 1, 96, 64, 7, {"scale": -0.5}),
+        ("bf16", 1, 4, 64, 64, {"scale": 3.0}),
+        ("bf16", 2, 4, 128, 64, {"config": kvcache.AttentionConfig(schedule="roles", keys=64, stages=3)}),
+        ("f16", 1, 4, 96, 64, {"config": kvcache.AttentionConfig(schedule="roles", stages=1)}),
+    ],
+)
+def test_tiles_of_warps_with_roles(format_, heads, group, head_dim, page_size, options):
+    """Sequences of one query tile and of several thread blocks, and rows that see no tokens."""
+    params = make_params(format_, heads, head_dim, page_size)
+    check(params, format_, TILES, TILES_NEW, group, CHIPS[2], **{"config": ROLES, **options})
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_field_that_the_kernel_lacks_is_an_error(fields, chip, message):
     [
         ({"mma": "hmma"}, "expects 'mma' to be one of \\('none', .*, got 'hmma'"),
         ({"mma": 1}, "expects 'mma' to be one of"),
-        ({"rows": 48}, "expects 'rows' to be one of \\(16, 32, 64, 128\\), got 48"),
+        ({"rows": 48}, "expects 'rows' to be one of \\(16, 32, 64, 128, 256\\), got 48"),
         ({"keys": 24}, "expects 'keys' to be a multiple of 16 from 16 to 128, got 24"),
         ({"stages": 0}, "expects 'stages' to be from 1 to 16, got 0"),
         ({"persistent": -1}, "expects 'persistent' to be from 0 to 1048576, got -1"),

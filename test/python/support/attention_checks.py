@@ -144,13 +144,16 @@ def close(out, wanted, bound):
     return np.abs(out.astype(np.float64) - wanted).max() <= bound
 
 
-def close_lse(lse, wanted):
-    """Returns whether lse are equal where no token is seen, and else within a bound."""
+def close_lse(lse, wanted, has_polynomials=False):
+    """Returns whether lse are equal where no token is seen, and else within a bound.
+
+    With polynomials, a power is within 2^-13, and so is the sum of several.
+    """
     finite = np.isfinite(wanted)
     assert (lse[~finite] == -np.inf).all()
     if not finite.any():
         return True
-    bound = 3e-6 * max(np.abs(wanted[finite]).max(), 1)
+    bound = 3e-6 * max(np.abs(wanted[finite]).max(), 1) + has_polynomials * 2**-13
     return np.abs(lse[finite] - wanted[finite]).max() <= bound
 
 
@@ -256,8 +259,8 @@ def check(params, dtype, lengths, new, group, target="cpu", extra=2, **options):
             options.get("chunk"),
         )
         assert close(out[rows], wanted, get_rounding(params, dtype, options) * np.abs(values).max())
-        assert close_lse(lse[rows], wanted_lse)
-
+        config = options.get("config")
+        assert close_lse(lse[rows], wanted_lse, bool(config) and config.schedule == "roles")
 
 
 def check_sparse(params, dtype, group, target, lengths=(5, 0, 33), new=(1, 27, 2), columns=21, **options):
