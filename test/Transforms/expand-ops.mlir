@@ -9,7 +9,7 @@
 
 !collection = !kvcache.paged_collection<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
-// Loads of keys and values are before the stores. A thread copies 16 bytes.
+// Loads of keys and values are before the stores. A thread copies 16 bytes. On a CPU, a page of packed rows is one piece.
 // CHECK-LABEL: func.func @copy_pages(
 // CHECK:         scf.parallel
 // GPU:             scf.parallel (%{{.*}}, %{{.*}}) = (%{{.*}}, %{{.*}}) to (%c8{{.*}}, %c16{{.*}})
@@ -21,7 +21,8 @@
 // GPU:               kvcache.store
 // CPU-NOT:         griddepcontrol
 // CPU-NOT:         scf.parallel
-// CPU:             kvcache.load %{{.*}} page %{{.*}} -> vector<64xbf16>
+// CPU-COUNT-2:     memref.copy %{{.*}} : memref<65536xbf16, strided<[1], offset: ?>>
+// CPU-NOT:         memref.copy
 func.func @copy_pages(%cache: !collection, %pairs: memref<?x2xi32>) {
   kvcache.copy_pages %cache pairs %pairs : !collection, memref<?x2xi32>
   return
@@ -43,8 +44,24 @@ func.func @copy_pages(%cache: !collection, %pairs: memref<?x2xi32>) {
 // GPU:               memref.reinterpret_cast %{{.*}} sizes: [%{{.*}}, %{{.*}}], strides: [%{{.*}}, 1]
 // GPU-COUNT-2:       vector.load %{{.*}} {alignment = 16 : i64} : {{.*}}, vector<4xf32>
 // GPU-COUNT-2:       vector.store %{{.*}} {alignment = 16 : i64} : {{.*}}, vector<4xf32>
-// CPU:             vector.load %{{.*}} {alignment = 4 : i64} : {{.*}}, vector<8xf32>
+// CPU:             memref.copy %{{.*}} : memref<16384xf8E4M3FN, strided<[1], offset: ?>>
+// CPU:             memref.copy %{{.*}} : memref<128xf32, strided<[1], offset: ?>>
 func.func @copy_scales(%cache: !collection, %pairs: memref<?x2xi32>) {
+  kvcache.copy_pages %cache pairs %pairs : !collection, memref<?x2xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = ?, scale = f32, granularity = 128>
+
+// The size of a page is known only at run time.
+// CHECK-LABEL: func.func @copy_open_pages(
+// CPU-NOT:         memref.copy
+// CPU:             kvcache.load_quantized %{{.*}} page %{{.*}} -> vector<128xf8E4M3FN>
+// CPU:             vector.load %{{.*}} {alignment = 4 : i64} : {{.*}}, vector<8xf32>
+func.func @copy_open_pages(%cache: !collection, %pairs: memref<?x2xi32>) {
   kvcache.copy_pages %cache pairs %pairs : !collection, memref<?x2xi32>
   return
 }

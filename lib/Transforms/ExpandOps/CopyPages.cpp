@@ -10,6 +10,7 @@
 #include "../Builders/ScaleRow.h"
 #include "ExpandOps.h"
 
+#include "kvcache/IR/AccessOps.h"
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/ScalesOps.h"
@@ -25,20 +26,27 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Whether the scales of a page, of a role of a layer, are one piece of memory.
-bool arePacked(CacheTypeInterface scales) {
-  int64_t head = scales.getStoredHeadSize(), heads = scales.getNumHeads();
-  if (scales.getInterleave() != 1)
+/// Whether the elements, or scales, of a page are one piece of memory, for a
+/// role of a layer.
+bool arePacked(CacheTypeInterface view) {
+  int64_t head = view.getStoredHeadSize(), heads = view.getNumHeads();
+  if (view.getInterleave() != 1)
     return false;
-  if (scales.getHeadStride() == head)
-    return scales.getTokenStride() == heads * head;
-  return scales.hasStaticPageSize() && scales.getTokenStride() == head &&
-         scales.getHeadStride() == scales.getRowsPerPage() * head;
+  if (view.getHeadStride() == head)
+    return view.getTokenStride() == heads * head;
+  return view.hasStaticPageSize() && view.getTokenStride() == head &&
+         view.getHeadStride() == view.getRowsPerPage() * head;
+}
+
+/// The stored elements, or scales, of a page.
+int64_t countStored(CacheTypeInterface view) {
+  return view.getRowsPerPage() * view.getNumHeads() * view.getStoredHeadSize();
 }
 
 /// A page is copied by a block for each token, and if its scales are one piece
 /// of memory, by more blocks for those: neighbouring threads then copy
-/// neighbouring scales, of several tokens.
+/// neighbouring scales, of several tokens. On a CPU, pieces of memory are
+/// copied as a whole.
 class PageCopier {
 public:
   PageCopier(CopyPagesOp op, const Frame &frame)
@@ -51,17 +59,27 @@ public:
       scales = getViewType(type, /*isScales=*/true);
     if (scales && arePacked(scales))
       planScales(scales);
+    copiesPages = !frame.isGPU && type.hasStaticPageSize() &&
+                  (!scales || width) &&
+                  arePacked(getViewType(type, /*isScales=*/false));
   }
 
   void expand() {
     Value layers = ExtentOp::create(builder, loc, builder.getIndexType(),
                                     Extent::Layers, op.getCollection());
+    Value pairs = frame.dim(op.getPairs(), 0);
+    if (copiesPages) {
+      frame.forBlocks({pairs, layers}, {1, 1}, [&](ValueRange block) {
+        forPair(block[0],
+                [&](Value from, Value to) { copyPage(from, to, block[1]); });
+      });
+      return;
+    }
     Value view = createView(Role::Key, frame.index(0));
     Value pageSize = frame.getPageSize(view);
     Value blocks = pageSize;
     if (width)
       blocks = frame.add(pageSize, countScaleBlocks(view));
-    Value pairs = frame.dim(op.getPairs(), 0);
     frame.forBlocks(
         {pairs, layers, blocks}, {1, 1, 1},
         [&](ValueRange block) {
@@ -135,14 +153,19 @@ private:
                      share);
   }
 
-  void copyShare(ValueRange block, Value pageSize, ValueRange thread) {
-    Value pair = block[0], layer = block[1], share = block[2];
+  /// Runs `body` with the pages of a pair that has no negative one.
+  void forPair(Value pair, function_ref<void(Value from, Value to)> body) {
     Value from = frame.loadSigned(op.getPairs(), {pair, frame.index(0)});
     Value to = frame.loadSigned(op.getPairs(), {pair, frame.index(1)});
     Value isPair =
         frame.less(frame.index(-1),
                    arith::MinSIOp::create(builder, loc, from, to).getResult());
-    frame.runIf(isPair, [&] {
+    frame.runIf(isPair, [&] { body(from, to); });
+  }
+
+  void copyShare(ValueRange block, Value pageSize, ValueRange thread) {
+    Value layer = block[1], share = block[2];
+    forPair(block[0], [&](Value from, Value to) {
       if (!width)
         return copyToken(from, to, layer, share, thread);
       Value isToken = frame.below(share, pageSize);
@@ -154,6 +177,56 @@ private:
       builder.setInsertionPoint(branch.elseYield());
       copyScales(from, to, layer, frame.sub(share, pageSize), thread);
     });
+  }
+
+  /// The type of a piece of memory of a view.
+  MemRefType getPieceType(CacheTypeInterface view) {
+    auto layout = StridedLayoutAttr::get(builder.getContext(),
+                                         ShapedType::kDynamic, /*strides=*/1);
+    return MemRefType::get(countStored(view), view.getStorageType(), layout);
+  }
+
+  /// The elements of a page.
+  Value getElements(Value view, Value page) {
+    auto viewType = cast<CacheTypeInterface>(view.getType());
+    Value first =
+        getStoredRow(frame, view, {frame.index(0), frame.index(0), page},
+                     frame.index(0), viewType.getHeadSize());
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(builder, loc, first);
+    MemRefType piece = getPieceType(viewType);
+    SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(
+                                  piece.getDimSize(0))},
+                              strides = {builder.getIndexAttr(1)};
+    return memref::ReinterpretCastOp::create(builder, loc, piece, first,
+                                             OpFoldResult(metadata.getOffset()),
+                                             sizes, strides);
+  }
+
+  /// The scales of a page, of those of all pages.
+  Value getScales(Value all, Value page) {
+    MemRefType piece = getPieceType(getViewType(type, /*isScales=*/true));
+    OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+    SmallVector<OpFoldResult> offsets = {page, zero}, strides = {one, one},
+                              sizes = {one, builder.getIndexAttr(
+                                                piece.getDimSize(0))};
+    return memref::SubViewOp::create(builder, loc, piece, all, offsets, sizes,
+                                     strides);
+  }
+
+  /// Copies a page of keys and values.
+  void copyPage(Value from, Value to, Value layer) {
+    for (Value view : createViews(layer)) {
+      memref::CopyOp::create(builder, loc, getElements(view, from),
+                             getElements(view, to));
+      if (!type.isQuantized())
+        continue;
+      Value scales = getScales(view);
+      for (Value page : {from, to})
+        frame.checkIndex(page, "page id", "scales", scales, 0);
+      memref::CopyOp::create(builder, loc, getScales(scales, from),
+                             getScales(scales, to));
+    }
   }
 
   /// Copies a thread's share of a token, of keys and values.
@@ -225,6 +298,8 @@ private:
   /// Scales of an access, its alignment, and the threads of a block that have
   /// one. Without a width, blocks of tokens copy the scales.
   int64_t width = 0, alignment = 0, scaleThreads = 0;
+  /// Whether elements and scales of a page are copied as a whole.
+  bool copiesPages = false;
 };
 
 } // namespace
