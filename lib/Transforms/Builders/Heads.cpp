@@ -263,8 +263,8 @@ void kvcache::prefetchLines(const Frame &frame, Value row, Value d,
 }
 
 /// The bytes of rows that 32 registers of 512 bits hold beside what they
-/// become.
-constexpr int64_t kBytesAtOnce = 1024;
+/// become: pairs of elements in a byte, or others.
+constexpr int64_t kBytesOfPairs = 1024, kBytesOfOthers = 512;
 
 static bool hasWideRegisters(const Frame &frame) {
   return !frame.isGPU && frame.target.vectorBits == 512;
@@ -293,7 +293,9 @@ int64_t kvcache::countHeadsAtOnce(const Frame &frame, CacheTypeInterface cache,
       cache.isQuantized() && split.unit % cache.getGranularity() == 0;
   if (!hasWideRegisters(frame) || !hasWholeGroups)
     return 1;
-  int64_t most = kBytesAtOnce * 8 / getWidth(row) / split.unit;
+  int64_t bytes =
+      cache.getLanesPerStored() > 1 ? kBytesOfPairs : kBytesOfOthers;
+  int64_t most = bytes * 8 / getWidth(row) / split.unit;
   return getDivisorUpTo(cache.getNumHeads(), std::max<int64_t>(most, 1));
 }
 
