@@ -7,7 +7,8 @@ nothing: for attention those of the cache, which it reads; for copies elements t
 all these bytes. PyTorch's scaled_dot_product_attention gets a contiguous copy of keys and values, which it does not
 have to gather: from bf16, its fastest of bf16 and f32 arrays. OpenVINO's PagedAttention has blocks of 32 tokens, and
 appends the last tokens again. `scripts/bench cpu` installs both; without them, their columns are empty. A first call
-compiles, with nothing on disk.
+compiles, with nothing on disk. Prompts have their part of what plain loops of multiply-adds and of dot products do.
+They run once more in a process in which kvcache and PyTorch have AVX2 only.
 
 examples:
   scripts/bench cpu
@@ -18,7 +19,9 @@ from __future__ import annotations
 
 import argparse
 import copy
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +31,7 @@ from functools import partial
 from typing import Any
 
 from command import HINT, Command
+from matrix_rate import measure_rates
 from measure import Contender, HostClock, say, spread, take_turns, verify
 from memory_stream import make_stream
 from provenance import list_versions
@@ -52,6 +56,13 @@ except ImportError:
 
 PAGE = 16
 TIMES = "{:.1f} ({:.1f})"
+AVX2 = {
+    "KVCACHE_CPU": "x86-64-v3",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+}
+"""The environment in which kvcache and PyTorch have AVX2 only."""
 MOST_ERROR = 2e-2
 """The largest error of attention relative to the largest element of a head."""
 
@@ -71,6 +82,12 @@ class Shape:
     is_saved: bool = False
     """Whether the operation is that of a saved library."""
 
+    @property
+    def operations(self) -> int:
+        """Those of both products, with the tokens that each row sees."""
+        seen = sum(range(self.tokens - self.new + 1, self.tokens + 1))
+        return 4 * self.batch * self.query_heads * self.size * seen
+
 
 SHAPES = [
     Shape("decode, 8 x 4,096 tokens, 32 over 8 heads", 8, 4096, 8, 32),
@@ -80,6 +97,9 @@ SHAPES = [
     Shape("decode, 8 x 4,096 tokens, 8 over 8 heads", 8, 4096, 8, 8),
     Shape("decode, 8 x 4,096 tokens, 16 over 1 head", 8, 4096, 1, 16),
     Shape("decode, 32 x 512 tokens, 32 over 8 heads of 64", 32, 512, 8, 32, 64),
+]
+
+PROMPTS = [
     Shape("prompt of 512, 32 over 8 heads", 1, 512, 8, 32, new=512),
     Shape("64 tokens after 2,048, 32 over 8 heads", 1, 2048 + 64, 8, 32, new=64),
     Shape("prompt of 2,048, 32 over 8 heads", 1, 2048, 8, 32, new=2048),
@@ -203,9 +223,14 @@ def make_attention(shape: Shape) -> tuple[list[Contender], int]:
         arrays[0] = arrays[0].reshape(shape.batch, shape.new, shape.query_heads, shape.size)
         names = ("f32",) if shape.dtype == "f32" else ("bf16", "f32")
         contenders += [make_torch(shape, arrays, scale, wanted, name) for name in names]
-    if openvino_attention is not None and not shape.is_saved:
+    # With AVX2 only, OpenVINO has no caches of bf16.
+    if openvino_attention is not None and not shape.is_saved and not has_avx2_only():
         contenders.append(make_openvino(shape, q, keys, values, scale, wanted))
     return contenders, 2 * keys.nbytes
+
+
+def has_avx2_only() -> bool:
+    return all(os.environ.get(name) == value for name, value in AVX2.items())
 
 
 def as_torch(array: Any) -> Any:
@@ -297,19 +322,63 @@ def make_copies() -> Iterator[tuple[str, list[Contender], int]]:
         yield from make_rows(format_, rows if format_.rows == "f32" else narrow)
 
 
-def measure_row(title: str, contenders: list[Contender], bytes_: int, rounds: int) -> list[Any]:
+def measure_cells(title: str, contenders: list[Contender], rounds: int) -> dict[str, list[float]]:
+    """Returns the median and the least time of each contender."""
     for contender in contenders:
         found = verify(contender, title)
         if found.status == "wrong":
             raise ValueError(f"{title}: {contender.name} is wrong: {found.note}")
     calls = {contender.name: contender.call for contender in contenders}
     times = take_turns(calls, rounds, clock=HostClock(time.process_time))
-    cells = {name: spread(all_)[:2] for name, all_ in times.items()}
-    (median, _), (streams, _) = cells["kvcache"], cells["streams"]
+    return {name: spread(all_)[:2] for name, all_ in times.items()}
+
+
+def find_torch(cells: dict[str, list[float]]) -> list[Any]:
+    """Returns the times of PyTorch in the format that takes least, and their part of those of kvcache."""
     peer = min((name for name in cells if name.startswith("PyTorch")), key=lambda name: cells[name], default=None)
-    torch_cells = [[*cells[peer], peer.split()[1]], cells[peer][0] / median] if peer else [None, None]
+    return [[*cells[peer], peer.split()[1]], cells[peer][0] / cells["kvcache"][0]] if peer else [None, None]
+
+
+def measure_row(title: str, contenders: list[Contender], bytes_: int, rounds: int) -> list[Any]:
+    cells = measure_cells(title, contenders, rounds)
+    (median, _), (streams, _) = cells["kvcache"], cells["streams"]
     rates = [bytes_ / median / 1e6, cells["streams"], streams / median]
-    return [title, cells["kvcache"], *rates, *torch_cells, cells.get("OpenVINO")]
+    return [title, cells["kvcache"], *rates, *find_torch(cells), cells.get("OpenVINO")]
+
+
+def measure_prompt(shape: Shape, rounds: int) -> list[Any]:
+    contenders, _ = make_attention(shape)
+    cells = measure_cells(shape.title, contenders, rounds)
+    rate, rates = shape.operations / cells["kvcache"][0] / 1e6, measure_rates()
+    parts = [rate / rates[name] if name in rates else None for name in ("multiply-adds", "dot products")]
+    return [shape.title, cells["kvcache"], rate, *parts, *find_torch(cells), cells.get("OpenVINO")]
+
+
+def measure_prompts(rounds: int) -> Table:
+    table = Table(
+        "work", ("kvcache, ms", TIMES), ("GFLOPS", "{:.0f}"), ("of multiply-adds", "{:.2f}"),
+        ("of dot products", "{:.2f}"), ("PyTorch, ms", f"{TIMES}, {{}}"), ("PyTorch / kvcache", "{:.2f}"),
+        ("OpenVINO, ms", TIMES),
+    )  # fmt: skip
+    for name, rate in measure_rates().items():
+        table.add(f"a loop of {name}", None, rate, *[None] * 5)
+    for shape in PROMPTS:
+        say(shape.title)
+        table.add(*measure_prompt(shape, rounds))
+    return table
+
+
+def measure_with_avx2(rounds: int) -> list[list[Any]]:
+    """Measures prompts in a process in which kvcache and PyTorch have AVX2 only."""
+    say("the same with AVX2 only")
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/prompts.json"
+        command = [sys.executable, __file__, "--avx2", "--rounds", str(rounds), "--json", path]
+        if subprocess.run(command, env={**os.environ, **AVX2}, stdout=subprocess.DEVNULL).returncode:
+            raise ValueError("prompts with AVX2 only were not measured")
+        with open(path) as file:
+            rows = json.load(file)["tables"]["prompts"]["rows"]
+    return [[f"{title}, AVX2", *cells] for title, *cells in rows]
 
 
 def measure_first_calls(rounds: int) -> list[Any]:
@@ -331,6 +400,11 @@ def measure(options: argparse.Namespace) -> Record:
     os.environ["KVCACHE_CACHE"] = "off"
     if torch is not None:
         torch.set_num_threads(1)
+    software = list_versions("numpy", "torch", "openvino")
+    runs = f"{options.rounds} rounds"
+    if options.avx2:
+        tables = {"prompts": measure_prompts(options.rounds)}
+        return Record("scripts/bench cpu", tables, software=software, runs=runs)
     table = Table(
         "work", ("kvcache, ms", TIMES), ("GB/s", "{:.2f}"), ("streams, ms", TIMES), ("of their rate", "{:.2f}"),
         ("PyTorch, ms", f"{TIMES}, {{}}"), ("PyTorch / kvcache", "{:.2f}"),
@@ -342,15 +416,22 @@ def measure(options: argparse.Namespace) -> Record:
         say(title)
         table.add(*measure_row(title, contenders, bytes_, options.rounds))
     table.add(*measure_first_calls(options.rounds))
+    prompts = measure_prompts(options.rounds)
+    for row in measure_with_avx2(options.rounds):
+        prompts.add(*row)
     if openvino_attention is None:
         say("OpenVINO is not installed, so its column is empty: pip install openvino")
-    software = list_versions("numpy", "torch", "openvino")
-    return Record("scripts/bench cpu", {"operations": table}, software=software, runs=f"{options.rounds} rounds")
+    tables = {"operations": table, "prompts": prompts}
+    return Record("scripts/bench cpu", tables, software=software, runs=runs)
 
 
 def main(arguments: list[str] | None = None) -> int:
     command = Command("scripts/bench cpu", __doc__, "cpu")
     command.add_count("--rounds", 11, "counted rounds")
+    command.add("--avx2", action="store_true", help="only prompts, with AVX2 only")
+    options = sys.argv[1:] if arguments is None else arguments
+    if "--avx2" in options and not has_avx2_only():
+        os.execve(sys.executable, [sys.executable, __file__, *options], {**os.environ, **AVX2})
     return command.run(measure, arguments)
 
 

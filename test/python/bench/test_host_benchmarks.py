@@ -24,11 +24,27 @@ def test_operations_are_right_and_timed(monkeypatch):
         cpu.Shape("decode", 2, 40, 2, 4),
         cpu.Shape("saved library", 2, 40, 2, 4, is_saved=True),
         cpu.Shape("f32", 2, 40, 2, 4, dtype="f32"),
-        cpu.Shape("prompt", 1, 20, 1, 2, 64, new=20),
     ]
     for shape in shapes:
         title, times, rate, copy, part, *rest = cpu.measure_row(shape.title, *cpu.make_attention(shape), rounds=2)
         assert title == shape.title and len(times) == len(copy) == 2 and rest == [None] * 3
+
+
+def test_prompts_have_rates(monkeypatch):
+    """Each row of a table has as many cells as columns."""
+    monkeypatch.setattr(cpu, "torch", None)
+    monkeypatch.setattr(cpu, "openvino_attention", None)
+    monkeypatch.setattr(cpu, "PROMPTS", [cpu.Shape("prompt", 1, 20, 1, 2, 64, new=20)])
+    table = cpu.measure_prompts(rounds=2)
+    (_, _, most, *_), *_, (title, times, rate, part, *_) = table.rows
+    assert table.rows[0][0] == "a loop of multiply-adds" and title == "prompt"
+    assert 0 < rate and part == pytest.approx(rate / most) and len(times) == 2
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_operations_are_those_of_seen_tokens():
+    assert cpu.Shape("prompt", 2, 3, 1, 4, 8, new=3).operations == 4 * 2 * 4 * 8 * (1 + 2 + 3)
+    assert cpu.Shape("decode", 1, 3, 1, 1, 1).operations == 4 * 3
 
 
 @pytest.mark.parametrize("format_", cpu.FORMATS, ids=lambda format_: format_.title)
