@@ -45,7 +45,11 @@ public:
       begin(row, head, inMemory);
     });
     Value lastToken = frame.sub(seen.to, one);
-    frame.loop(seen.from, seen.to, frame.index(kTileTokens),
+    Value tile = frame.index(kTileTokens), first = seen.from;
+    // No page before the first one that is seen need exist.
+    if (havePagesOfTiles(attention.op))
+      first = frame.mul(frame.div(first, tile), tile);
+    frame.loop(first, seen.to, tile,
                [&](Value token) { addTile(token, lastToken); });
     forRows([&](const Row &row, Value head, Value inMemory) {
       end(row, head, inMemory);

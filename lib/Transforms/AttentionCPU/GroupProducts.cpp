@@ -15,10 +15,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include "llvm/Support/MathExtras.h"
-
-#include <numeric>
-
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -39,17 +35,17 @@ GroupProducts::GroupProducts(const HostAttention &attention,
       group(group), tile(tile), end(end),
       columns(
           std::clamp<int64_t>(countSums(frame) / group.size, 1, kMostColumns)),
-      prefetchedForKeys(llvm::divideCeil(columns, 2)) {}
+      nextTile(attention, memory, group, tile, columns) {}
 
 Value GroupProducts::getRow(int64_t row) const {
   return frame.add(group.inMemory, frame.index(row));
 }
 
-void GroupProducts::forColumns(int64_t count,
-                               function_ref<void(const Columns &)> body) const {
+void GroupProducts::forColumns(
+    int64_t count, function_ref<void(const TileColumns &)> body) const {
   Value seen = frame.min(frame.sub(end, tile.first), frame.index(kTileTokens));
   frame.loop(frame.index(0), seen, frame.index(count), [&](Value first) {
-    Columns all{first, {}};
+    TileColumns all{first, {}};
     for (int64_t j = 0; j < count; ++j)
       all.places.push_back(getPlace(attention, memory, group.rows, tile,
                                     frame.add(first, frame.index(j))));
@@ -58,91 +54,12 @@ void GroupProducts::forColumns(int64_t count,
 }
 
 //===----------------------------------------------------------------------===//
-// Prefetches
-//===----------------------------------------------------------------------===//
-
-Place GroupProducts::getNext(Value j, const Place &current) const {
-  OpBuilder &builder = frame.builder;
-  Value distance =
-      arith::SelectOp::create(builder, frame.loc, group.isFirst,
-                              frame.index(kTileTokens), frame.index(0));
-  Value token = frame.add(tile.first, frame.add(distance, j));
-  token = frame.min(token, tile.last);
-  if (!memory.ids)
-    return attention.loader.getPlace(group.rows, token, Value());
-  Value id = attention.loader.loadId(group.rows, tile.head, token);
-  Value isToken = frame.less(frame.index(-1), id);
-  Place next = attention.loader.getPlace(group.rows, token, id);
-  auto select = [&](Value ifToken, Value otherwise) -> Value {
-    return arith::SelectOp::create(builder, frame.loc, isToken, ifToken,
-                                   otherwise);
-  };
-  return {next.batch, select(next.token, current.token),
-          select(next.page, current.page)};
-}
-
-GroupProducts::NextRows
-GroupProducts::startPrefetches(const Columns &all, bool isForKeys,
-                               ArrayRef<const HeadField *> fields) const {
-  const HeadField &first = *fields.front();
-  NextRows next{{}, first.size, first.pieces.getWidth()};
-  for (auto [j, current] : llvm::enumerate(all.places)) {
-    bool isKeys = static_cast<int64_t>(j) % columns < prefetchedForKeys;
-    if (isKeys != isForKeys)
-      continue;
-    Place place = getNext(frame.add(all.first, frame.index(j)), current);
-    for (const HeadField *field : fields) {
-      Value row =
-          getStoredRow(frame, field->cache, place, tile.head, field->size);
-      if (!row)
-        continue;
-      auto type = cast<MemRefType>(row.getType());
-      bool isAlike = next.rows.empty() || next.rows[0].getType() == type;
-      if (isAlike && type.getDimSize(1) == first.size &&
-          next.width >= countInLine(type))
-        next.rows.push_back(row);
-      else
-        prefetchLines(frame, row, frame.index(0), type.getDimSize(1));
-    }
-  }
-  return next;
-}
-
-GroupProducts::NextRows
-GroupProducts::startPrefetchesForValues(const Columns &all) const {
-  SmallVector<const HeadField *> fields = {&memory.values};
-  // Values may be elements of keys.
-  if (!attention.op.getValueCache())
-    fields.clear();
-  for (const HeadField &field : memory.keys)
-    fields.push_back(&field);
-  return startPrefetches(all, /*isForKeys=*/false, fields);
-}
-
-void GroupProducts::prefetchPiece(const NextRows &next, Value d) const {
-  int64_t count = next.rows.size();
-  int64_t parts = std::gcd(next.size / next.width, count);
-  if (count == 0)
-    return;
-  Value part = frame.div(d, next.size / parts);
-  Value first = frame.mul(frame.rem(d, frame.index(next.size / parts)), parts);
-  for (int64_t i = 0; i < count / parts; ++i) {
-    Value row = next.rows[i];
-    for (int64_t other = 1; other < parts; ++other)
-      row = arith::SelectOp::create(frame.builder, frame.loc,
-                                    frame.below(part, frame.index(other)), row,
-                                    next.rows[other * count / parts + i]);
-    prefetchLines(frame, row, first, next.width * parts);
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // Keys
 //===----------------------------------------------------------------------===//
 
 void GroupProducts::multiplyKeys() const {
   const FloatBuilder &f = attention.f;
-  forColumns(columns, [&](const Columns &all) {
+  forColumns(columns, [&](const TileColumns &all) {
     SmallVector<Value> sums = sumProducts(all);
     auto store = [&](int64_t row, Value scores) {
       vector::StoreOp::create(frame.builder, frame.loc, scores, memory.scores,
@@ -184,7 +101,7 @@ SmallVector<Value> GroupProducts::loadQuery(const HeadField &field, int64_t row,
   return {PairBuilder(frame).getElements(pairs)};
 }
 
-SmallVector<Value> GroupProducts::sumProducts(const Columns &all) const {
+SmallVector<Value> GroupProducts::sumProducts(const TileColumns &all) const {
   const FloatBuilder &f = attention.f;
   HostMmaBuilder mma(frame, memory.hasDots() ? HostMma::Dot : HostMma::FMA);
   int64_t lanes = memory.keys.front().pieces.getLanes();
@@ -192,12 +109,9 @@ SmallVector<Value> GroupProducts::sumProducts(const Columns &all) const {
                           f.constant(f.vectorOf(lanes), 0));
   for (const HeadField &field : memory.keys) {
     const HeadPieces &pieces = field.pieces;
-    SmallVector<const HeadField *> fields = {&field};
-    if (attention.op.getValueCache() && &field == memory.keys.begin())
-      fields.push_back(&memory.values);
-    NextRows next = startPrefetches(all, /*isForKeys=*/true, fields);
+    NextTile::Rows next = nextTile.startWithKeys(field, all);
     auto addPiece = [&](Value d, MutableArrayRef<Value> carried) {
-      prefetchPiece(next, d);
+      nextTile.prefetchPiece(next, d);
       SmallVector<SmallVector<Value>> keys;
       for (const Place &place : all.places)
         keys.push_back(loadKey(field, place, d));
@@ -231,7 +145,7 @@ void GroupProducts::addValues(Value factors, Value areAllSeen) const {
   rescale(factors);
   auto add = [&](bool skipsUnseen) {
     forColumns(columns,
-               [&](const Columns &all) { addColumns(all, skipsUnseen); });
+               [&](const TileColumns &all) { addColumns(all, skipsUnseen); });
   };
   auto addSeen = [&] {
     if (!memory.hasDots())
@@ -239,7 +153,7 @@ void GroupProducts::addValues(Value factors, Value areAllSeen) const {
     // As many vectors of sums and of probs are in registers.
     int64_t most = std::max<int64_t>(2 * countSums(frame) / group.size, 2);
     forColumns(std::min(most, kMostColumns),
-               [&](const Columns &all) { addPairs(all); });
+               [&](const TileColumns &all) { addPairs(all); });
   };
   frame.runIf(areAllSeen, addSeen, [&] { add(true); });
 }
@@ -264,7 +178,7 @@ void GroupProducts::rescale(Value factors) const {
   });
 }
 
-void GroupProducts::addColumns(const Columns &all, bool skipsUnseen) const {
+void GroupProducts::addColumns(const TileColumns &all, bool skipsUnseen) const {
   const FloatBuilder &f = attention.f;
   const HeadPieces &pieces = memory.values.pieces;
   SmallVector<Value> probs, areSeen;
@@ -282,9 +196,9 @@ void GroupProducts::addColumns(const Columns &all, bool skipsUnseen) const {
                                               arith::CmpIPredicate::ne, bits,
                                               frame.i32(kUnseenProb)));
     }
-  NextRows next = startPrefetchesForValues(all);
+  NextTile::Rows next = nextTile.startWithValues(all);
   auto addPiece = [&](Value d) {
-    prefetchPiece(next, d);
+    nextTile.prefetchPiece(next, d);
     SmallVector<SmallVector<Value>> values;
     for (const Place &place : all.places)
       values.push_back(pieces.load(memory.values.cache, place, tile.head, d));
@@ -303,7 +217,7 @@ void GroupProducts::addColumns(const Columns &all, bool skipsUnseen) const {
              frame.index(pieces.getWidth()), addPiece);
 }
 
-void GroupProducts::addPairs(const Columns &all) const {
+void GroupProducts::addPairs(const TileColumns &all) const {
   PairBuilder pairs(frame);
   HostMmaBuilder mma(frame, HostMma::Dot);
   LaneBuilder lanes(frame);
@@ -316,9 +230,9 @@ void GroupProducts::addPairs(const Columns &all) const {
           lanes.broadcast(memory.probPairs,
                           {frame.index(row), frame.add(frame.div(all.first, 2),
                                                        frame.index(pair))})));
-  NextRows next = startPrefetchesForValues(all);
+  NextTile::Rows next = nextTile.startWithValues(all);
   auto addPiece = [&](Value d) {
-    prefetchPiece(next, d);
+    nextTile.prefetchPiece(next, d);
     SmallVector<SmallVector<Value>> values;
     for (int64_t pair = 0; pair < count; ++pair) {
       auto load = [&](const Place &place) {

@@ -124,13 +124,28 @@ FewRowsMemory::FewRowsMemory(const HostAttention &attention)
 // Tiles
 //===----------------------------------------------------------------------===//
 
+bool kvcache::havePagesOfTiles(AttentionOp op) {
+  return llvm::all_of(
+      ArrayRef<Value>{op.getKeyCache(), op.getRopeCache(), op.getValueCache()},
+      [](Value cache) {
+        if (!cache)
+          return true;
+        auto type = dyn_cast<PagedCacheType>(cache.getType());
+        return type && type.hasStaticPageSize() &&
+               type.getPageSize() % kTileTokens == 0;
+      });
+}
+
 Place kvcache::getPlace(const HostAttention &attention,
                         const FewRowsMemory &memory, const QueryRows &rows,
                         const HeadTile &tile, Value j) {
   const Frame &frame = attention.frame;
-  if (!memory.ids)
-    return attention.loader.getPlace(
-        rows, frame.min(frame.add(tile.first, j), tile.last), Value());
+  if (!memory.ids) {
+    Value token = frame.add(tile.first, j);
+    if (!havePagesOfTiles(attention.op))
+      token = frame.min(token, tile.last);
+    return attention.loader.getPlace(rows, token, Value());
+  }
   Value id = memref::LoadOp::create(frame.builder, frame.loc, memory.ids, j);
   id = arith::SelectOp::create(frame.builder, frame.loc,
                                frame.less(id, frame.i32(0)), tile.otherId, id);

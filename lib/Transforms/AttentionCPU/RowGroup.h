@@ -57,8 +57,8 @@ struct FewRowsMemory {
   bool hasDots() const { return static_cast<bool>(factors); }
 };
 
-/// The tile of tokens from `first` on, for a head; those after `last` are
-/// copies of it.
+/// The tile of tokens from `first` on, for a head. Those after `last` are
+/// copies of it, or any of their page if a tile lies in one.
 struct HeadTile {
   Value head, first, last;
   /// The encoded row in place of negative ones; null unless rows are sparse.
@@ -79,6 +79,9 @@ struct RowGroup {
 
 /// The rows of a group: a divisor of the query heads of a head.
 int64_t getGroupSize(const HostAttention &attention);
+
+/// Whether a tile that begins at a multiple of its tokens lies in one page.
+bool havePagesOfTiles(AttentionOp op);
 
 /// The place of token `j` of a tile.
 Place getPlace(const HostAttention &attention, const FewRowsMemory &memory,

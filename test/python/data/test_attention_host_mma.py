@@ -113,6 +113,19 @@ def test_chunks_of_a_prompt_have_its_bits(mma):
         assert (out.view(np.int32) == wanted[begin:end].view(np.int32)).all()
 
 
+@pytest.mark.parametrize("mma", ["fma", "dot"])
+def test_few_rows_with_a_window_have_the_bits_of_each(mma):
+    """The windows of two rows begin in one tile."""
+    params = make_params("bf16", 1, 64, 16)
+    operation = use_mma(kvcache.ops.attention(params, 4, dtype="bf16", out_dtype="f32", window=50), mma)
+    both, q = make_sequence(params, 78, 2), draw_queries(2, 4)
+    out = attend(operation, both[1], q)
+    for row in range(2):
+        _, inputs = make_sequence(params, 78 + row, 1, both)
+        alone = attend(operation, inputs, q[row : row + 1])
+        assert (alone.view(np.int32) == out[row : row + 1].view(np.int32)).all()
+
+
 @pytest.mark.parametrize("mma", KINDS)
 def test_bounds_checks_change_no_bits(mma):
     params = make_params("bf16", 1, 64, 16)
