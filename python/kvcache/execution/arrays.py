@@ -58,6 +58,16 @@ def check_integers(rank: int, **arrays: Any) -> None:
             )
 
 
+def check_int32(rank: int, **arrays: Any) -> None:
+    """As ``check_integers``; also raises ``TypeError`` for other than 32 bits."""
+    check_integers(rank, **arrays)
+    for name, array in arrays.items():
+        if (found := _get_dtype_name(array))[-2:] != "32":
+            raise TypeError(
+                f"expects {name!r} to be an array of int32 or uint32, got {found}"
+            )
+
+
 def check_memory(**arrays: Any) -> None:
     """Raises ``TypeError`` for masked or sparse arrays, and those without memory."""
     for name, array in arrays.items():

@@ -47,17 +47,30 @@ def check_table(inputs: StepInputs, blocks: Array) -> None:
 
     Lengths, offsets and indices that are not in host memory are not read.
     """
-    sizes, totals, columns = get_page_sizes(blocks), inputs.totals, get_columns(inputs)
-    if totals is None or columns is None or not totals.size or not sizes:
+    check_entries(inputs, blocks, inputs.totals)
+
+
+def check_entries(
+    inputs: StepInputs,
+    blocks: Array,
+    entries: np.ndarray | None,
+    noun: str = "tokens",
+) -> None:
+    """Raises ``ValueError`` if a sequence uses more entries than its pages have.
+
+    ``entries`` are those of each sequence, int64 [batch]; None if they can't be read.
+    """
+    sizes, columns = get_page_sizes(blocks), get_columns(inputs)
+    if entries is None or columns is None or not entries.size or not sizes:
         return
-    lacking = totals - columns * sizes[1]
+    lacking = entries - columns * sizes[1]
     sequence = lacking.argmax()
     if lacking[sequence] <= 0:
         return
     raise ValueError(
         f"expects sequence {sequence} to have at most {columns[sequence] * sizes[1]} "
-        f"tokens, those of the {columns[sequence]} pages of its row of 'lut', got "
-        f"{totals[sequence]}"
+        f"{noun}, those of the {columns[sequence]} pages of its row of 'lut', got "
+        f"{entries[sequence]}"
     )
 
 

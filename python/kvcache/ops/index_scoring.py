@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_size
 from ..dtypes import DTypeLike
@@ -19,12 +21,12 @@ from .arguments import (
     dense_dtype,
     rows_type,
 )
-from .array_checks import check_rows, check_table, get_sizes
+from .array_checks import check_entries, check_rows, get_sizes
 from .cache_forms import NUMBERS, CacheForm, write_function
 from .making import make, remember
 from .operations import LayerOperation
 from .overlaps import check_apart
-from .selection import MOST_WIDTH, check_columns
+from .selection import MOST_WIDTH, check_columns, read_totals
 from .steps import take_step
 
 _MOST_HEADS = 64
@@ -89,6 +91,10 @@ class IndexSpec:
         """Whether queries are MXFP4: pairs in bytes, with scales."""
         return self.dtype == _MXFP4
 
+    def count_columns(self, tokens: int) -> int:
+        """The columns of a row that sees so many tokens."""
+        return -(-(tokens // self.width) // (self.block or 1))
+
     @property
     def attributes(self) -> list[str]:
         """The attributes of the op."""
@@ -107,6 +113,14 @@ def check_lengths(spec: IndexSpec, lengths: Array | None) -> None:
         raise ValueError(
             f"expects 'lengths' with 'width' ({spec.width}): the cache counts entries"
         )
+
+
+def check_scored_entries(
+    spec: IndexSpec, inputs: StepInputs, blocks: Array, totals: np.ndarray | None
+) -> None:
+    """Raises ``ValueError`` if the table lacks pages of what is scored."""
+    entries = None if totals is None else totals // spec.width
+    check_entries(inputs, blocks, entries, "entries" if spec.width > 1 else "tokens")
 
 
 def index_scores_types(spec: IndexSpec, out: str = "out") -> dict[str, str]:
@@ -195,20 +209,16 @@ class IndexScores(LayerOperation):
         check_given("q_scales", q_scales, spec.has_q_scales)
         check_lengths(spec, lengths)
         step = take_step(inputs, spec.cache, layer, device)
-        if spec.width == 1 and lengths is None:
-            check_table(inputs, step.blocks)
+        totals = read_totals(inputs, lengths)
+        check_scored_entries(spec, inputs, step.blocks, totals)
         check_rows(step.offsets, q=q, q_scales=q_scales, weights=weights, out=out)
         self._check_heads(out)
-        check_columns(inputs, lengths, ("out", out), self._count_columns)
+        check_columns(totals, ("out", out), spec.count_columns)
         optional = {"weights": weights, "lengths": lengths, "q_scales": q_scales}
         check_apart({"out": out}, {"q": q, **optional, **step.tensors, **step.tables})
         given = (array for array in optional.values() if array is not None)
         operation = self._take_form(replace(spec, has_lengths=lengths is not None))
         operation._call_on_layer(inputs, layer, step, q, step.offsets, out, *given)
-
-    def _count_columns(self, tokens: int) -> int:
-        """The columns of a row that sees so many tokens."""
-        return -(-(tokens // self._spec.width) // (self._spec.block or 1))
 
     def _check_heads(self, out: Array) -> None:
         """Raises ``ValueError`` unless scores have the heads of queries."""
@@ -252,7 +262,7 @@ def index_scores(
             column for each row.
         weights: Whether calls give a factor for each new token and head.
         dtype: The type of queries: f32, f16, bf16, fp8, or f4E2M1FN for MXFP4 with
-            scales. By default that of the cache, or bf16 if its elements are neither.
+            scales. By default f32, f16 or bf16 as the cache, otherwise bf16.
         target: As in ``jit``.
         separate: As for ``append``, like ``table``.
         table: As for ``append``.

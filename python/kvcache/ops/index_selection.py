@@ -6,17 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..cache.params import KVCacheParams
 from ..checks import check_flag
 from ..dtypes import DTypeLike
 from ..execution.arrays import Array
 from ..pages.inputs import StepInputs
 from .arguments import check_given, check_index_queries, check_paged, dense_dtype
-from .array_checks import check_rows, check_table
+from .array_checks import check_rows, get_sizes
 from .cache_forms import CacheForm, prefix_names, write_function
 from .index_scoring import (
     IndexSpec,
     check_lengths,
+    check_scored_entries,
     index_scores_types,
     write_index_scores,
 )
@@ -26,7 +29,9 @@ from .overlaps import check_apart
 from .selection import (
     SelectionSpec,
     check_columns,
+    check_selected_entries,
     check_selection,
+    read_totals,
     top_rows_types,
     write_top_rows,
 )
@@ -49,6 +54,12 @@ class IndexRowsSpec:
             raise ValueError("expects 'whole' with 'width', whose last group may be open")
         selection = replace(self.selection, has_lengths=self.scores.has_lengths)
         return IndexRowsSpec(self.scores, selection.checked())
+
+    def count_columns(self, tokens: int) -> int:
+        """The columns of a row that sees so many tokens, which either op uses."""
+        return max(
+            self.scores.count_columns(tokens), self.selection.count_candidates(tokens)
+        )
 
 
 def index_rows_source(spec: IndexRowsSpec, dtype: str, mutates: Sequence[str]) -> str:
@@ -102,7 +113,8 @@ class IndexRows(Operation):
                 the same new tokens.
             weights: The factor of each head, as for ``index_scores``.
             scores: The workspace of scores, float32 [total, n], written as by
-                ``index_scores``.
+                ``index_scores``. With ``block`` and ``whole``, the last block of a row
+                has a column though it may be open.
             out: The rows of the selection, as for ``top_rows``.
             tokens: The numbers of these tokens, as for ``top_rows``.
             lengths: The tokens of each sequence before this step, as for both.
@@ -116,15 +128,14 @@ class IndexRows(Operation):
         check_lengths(spec.scores, lengths)
         index = take_step(index_inputs, spec.scores.cache, layer, device)
         step = take_step(inputs, spec.selection.cache, 0, device)
-        if spec.scores.width == 1 and lengths is None:
-            check_table(index_inputs, index.blocks)
+        totals = _read_common_totals(index_inputs, inputs, lengths)
+        check_scored_entries(spec.scores, index_inputs, index.blocks, totals)
+        check_selected_entries(spec.selection, inputs, step.blocks, totals)
         written = {"out": out, "tokens": tokens, "workspace": workspace}
         check_selection(spec.selection, scores, written)
         optional = {"weights": weights, "q_scales": q_scales}
         check_rows(step.offsets, q=q, **optional, scores=scores, **written)
-        check_columns(
-            inputs, lengths, ("scores", scores), spec.selection.count_candidates
-        )
+        check_columns(totals, ("scores", scores), spec.count_columns)
         others = {"q": q, **optional, "lengths": lengths, **index.tensors}
         check_apart(
             {"scores": scores, **written},
@@ -147,6 +158,45 @@ class IndexRows(Operation):
         }
         operation = self._take_form(form)
         operation._call(*index.operands, *step.operands, *(given[name] for name in names))
+
+
+def _read_common_totals(
+    index_inputs: StepInputs, inputs: StepInputs, lengths: Array | None
+) -> np.ndarray | None:
+    """As ``read_totals``; also checks that both steps are of the same new tokens.
+
+    Raises ``ValueError`` for other sequences, offsets, or tokens without ``lengths``.
+    """
+    steps = index_inputs, inputs
+    (found,), (expected,) = (get_sizes(step.lengths) for step in steps)
+    if found != expected:
+        raise ValueError(
+            f"expects 'index_inputs' to have the {expected} sequences of 'inputs', got "
+            f"{found}"
+        )
+    _check_counts("new tokens", *(_count_new(step) for step in steps))
+    if lengths is None:
+        _check_counts("tokens", *(step.totals for step in steps))
+    return read_totals(inputs, lengths)
+
+
+def _count_new(inputs: StepInputs) -> np.ndarray | None:
+    """The new tokens of each sequence; None if offsets are not in host memory."""
+    offsets = inputs.current_offsets
+    return np.diff(offsets) if isinstance(offsets, np.ndarray) else None
+
+
+def _check_counts(
+    noun: str, found: np.ndarray | None, expected: np.ndarray | None
+) -> None:
+    """Raises ``ValueError`` if both counts are known and differ for a sequence."""
+    if found is None or expected is None or not (differs := found != expected).any():
+        return
+    sequence = int(differs.argmax())
+    raise ValueError(
+        f"expects 'index_inputs' to have the {expected[sequence]} {noun} of sequence "
+        f"{sequence} of 'inputs', got {found[sequence]}"
+    )
 
 
 @remember
@@ -176,8 +226,8 @@ def index_rows(
     """The operation that scores tokens with index keys, and selects the best rows.
 
     One call has the result of ``index_scores`` with ``sum_heads`` and ``top_rows``. It
-    is two kernels, and scores go through a workspace: a row of the longest contexts is
-    larger than the memory of a multiprocessor.
+    is two kernels, or three with ``splits``. Scores go through a workspace: a row of the
+    longest contexts is larger than the memory of a multiprocessor.
 
     Args:
         index_params: The parameters of the cache of index keys, as for ``index_scores``.

@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_size
 from ..dtypes import DTypeLike
 from ..execution.arrays import Array
 from ..pages.inputs import StepInputs
 from .arguments import Tiling, attributes_text, dense_dtype, rows_type
-from .array_checks import check_rows, check_table
+from .array_checks import check_entries, check_rows, check_table
 from .cache_forms import NUMBERS, CacheForm, write_function
 from .making import make, remember
 from .operations import LayerOperation
@@ -126,8 +128,8 @@ class Pool(LayerOperation):
         The first call with ``new`` compiles a function for this form.
 
         Args:
-            inputs: As for ``append``, after the keys of the step are appended, unless
-                ``new`` gives them.
+            inputs: As for ``append``, after the keys of the step are appended. With
+                ``new``, only the tokens before the step need pages.
             layer: The index of the layer in the cache.
             out: The summaries, [total, heads, columns]. The columns are ``head_dim``,
                 ``2 * head_dim`` with ``"min_max"``, half of it with ``"gated"``, and a
@@ -138,12 +140,24 @@ class Pool(LayerOperation):
             device: The device whose tensors it reads.
         """
         step = take_step(inputs, self._spec.cache, layer, device)
-        check_table(inputs, step.blocks)
+        if new is None:
+            check_table(inputs, step.blocks)
+        else:
+            check_entries(inputs, step.blocks, _read_lengths(inputs))
         check_rows(step.offsets, out=out, new=new)
         check_apart({"out": out}, {"new": new, **step.tensors, **step.tables})
         operation = self._take_form(replace(self._spec, has_new=new is not None))
         optional = () if new is None else (new,)
         operation._call_on_layer(inputs, layer, step, step.offsets, out, *optional)
+
+
+def _read_lengths(inputs: StepInputs) -> np.ndarray | None:
+    """The tokens of each sequence before the step; None if they can't be read."""
+    totals = inputs.totals
+    if totals is None:
+        return None
+    lengths: np.ndarray = totals - np.diff(inputs.current_offsets.astype(np.int64))
+    return lengths
 
 
 @remember

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_integer, check_size
-from ..execution.arrays import Array, read_if_integers
+from ..execution.arrays import Array, check_int32, read_if_integers
 from ..pages.inputs import StepInputs
 from .arguments import Tiling, attributes_text, check_given, check_paged
-from .array_checks import check_leading, check_rows, get_sizes
+from .array_checks import check_entries, check_leading, check_rows, get_sizes
 from .cache_forms import NUMBERS, CacheForm, write_function
 from .making import make, remember
 from .operations import Operation
@@ -30,8 +30,9 @@ class SelectionSpec:
     """The spec of an operation that selects rows by their scores.
 
     ``k``, ``width``, ``whole``, ``expand``, ``tail``, ``first``, ``last`` and
-    ``splits`` are the arguments of ``top_rows``. The last three attributes are the form of a call: whether
-    scores have heads, whether it takes ``tokens``, and whether it takes ``lengths``.
+    ``splits`` are the arguments of ``top_rows``. The last three attributes are the form
+    of a call: whether scores have heads, and whether it takes ``tokens`` and
+    ``lengths``.
     """
 
     cache: CacheForm
@@ -87,6 +88,13 @@ class SelectionSpec:
         """The candidates of a row that sees so many tokens."""
         rounded = tokens if self.whole else tokens + (self.width - 1)
         return rounded // self.width
+
+    def count_entries(self, totals: np.ndarray) -> np.ndarray:
+        """The entries of the cache that sequences of so many tokens may select."""
+        if self.expand and (self.tail or not self.whole):
+            return totals
+        candidates = (totals + (0 if self.whole else self.width - 1)) // self.width
+        return candidates * self.width if self.expand else candidates
 
     @property
     def attributes(self) -> list[str]:
@@ -185,9 +193,9 @@ class TopRows(Operation):
         written = {"out": out, "tokens": tokens, "workspace": workspace}
         check_selection(self._spec, scores, written)
         check_rows(step.offsets, scores=scores, **written)
-        check_columns(
-            inputs, lengths, ("scores", scores), self._spec.count_candidates
-        )
+        totals = read_totals(inputs, lengths)
+        check_columns(totals, ("scores", scores), self._spec.count_candidates)
+        check_selected_entries(self._spec, inputs, step.blocks, totals)
         others = {"scores": scores, "lengths": lengths, **step.tables}
         check_apart(written, others)
         given = (out, tokens, lengths, workspace)
@@ -226,23 +234,18 @@ def check_selection(
 
 
 def check_columns(
-    inputs: StepInputs,
-    lengths: Array | None,
+    totals: np.ndarray | None,
     scores: tuple[str, Array],
     count: Callable[[int], int],
 ) -> None:
     """Raises ``ValueError`` if scores lack columns.
 
-    Lengths and offsets that are not in host memory are not read.
-
     Args:
-        inputs: The step.
-        lengths: The tokens of each sequence before the step; None for those of the step.
+        totals: As ``read_totals`` returns them.
         scores: The array of scores with its name.
         count: The function that counts the columns of a row that sees so many tokens.
     """
     name, array = scores
-    totals = inputs.totals if lengths is None else _add_lengths(inputs, lengths)
     sizes = get_sizes(array)
     if totals is None or not sizes or not totals.size:
         return
@@ -255,16 +258,46 @@ def check_columns(
         )
 
 
-def _add_lengths(inputs: StepInputs, lengths: Array) -> np.ndarray | None:
-    """The tokens of each sequence after the step; None if they can't be read."""
+def check_selected_entries(
+    spec: SelectionSpec, inputs: StepInputs, blocks: Array, totals: np.ndarray | None
+) -> None:
+    """Raises ``ValueError`` if the table lacks pages of what may be selected."""
+    entries = None if totals is None else spec.count_entries(totals)
+    is_entry = spec.width == 1 or spec.expand
+    check_entries(inputs, blocks, entries, "tokens" if is_entry else "entries")
+
+
+def read_totals(inputs: StepInputs, lengths: Array | None) -> np.ndarray | None:
+    """Reads the tokens of each sequence after the step, int64 [batch].
+
+    None if lengths or offsets are not in host memory.
+
+    Args:
+        inputs: The step.
+        lengths: The tokens of each sequence before the step; None for those of
+            ``inputs``.
+
+    Raises:
+        TypeError: ``lengths`` is no array of integers of 32 bits.
+        ValueError: ``lengths`` has another size than the batch, or is negative.
+    """
+    if lengths is None:
+        return inputs.totals
+    check_int32(1, lengths=lengths)
+    (batch,), sizes = get_sizes(inputs.lengths), get_sizes(lengths)
+    if sizes != (batch,):
+        raise ValueError(
+            f"expects 'lengths' to have a number for each of {batch} sequences, got an "
+            f"array of shape {sizes}"
+        )
     numbers, offsets = read_if_integers(lengths), inputs.current_offsets
     if numbers is None or not isinstance(offsets, np.ndarray):
         return None
-    batch = len(offsets) - 1
-    if numbers.shape != (batch,):
+    if numbers.min(initial=0) < 0:
+        sequence = int(numbers.argmin())
         raise ValueError(
-            f"expects 'lengths' to have a number for each of {batch} sequences, got an "
-            f"array of shape {numbers.shape}"
+            f"expects 'lengths' not to be negative, got {numbers[sequence]} for sequence "
+            f"{sequence}"
         )
     totals: np.ndarray = numbers.astype(np.int64) + np.diff(offsets.astype(np.int64))
     return totals

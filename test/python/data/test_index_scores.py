@@ -398,6 +398,30 @@ def test_index_rows_of_wrong_options_and_sizes():
         operation(index_step, 0, q, step, scores=np.zeros((1, 21), np.float32), out=out[:, :3])
     with pytest.raises(ValueError, match="expects no 'weights'"):
         operation(index_step, 0, q, step, weights=q[0], scores=np.zeros((1, 21), np.float32), out=out)
+    q, out, scores = np.zeros((4, 2, 32), np.float32), np.zeros((4, 4), np.int32), np.zeros((4, 50), np.float32)
+    for others, lengths, message in (
+        (((20, 3), (1, 1)), None, "'index_inputs' to have the 1 sequences of 'inputs', got 2"),
+        (((19,), (2,)), None, "'index_inputs' to have the 1 new tokens of sequence 0 of 'inputs', got 2"),
+        (((3,), (1,)), None, "'index_inputs' to have the 21 tokens of sequence 0 of 'inputs', got 4"),
+        (((3,), (1,)), 20, "sequence 0 to have at most 16 tokens, those of the 1 pages of its row of 'lut', got 21"),
+        (((40,), (1,)), 40, "sequence 0 to have at most 32 tokens, those of the 2 pages of its row of 'lut', got 41"),
+    ):
+        other, _ = make_step(params, *others)
+        given = None if lengths is None else np.array([lengths], np.int32)
+        with pytest.raises(ValueError, match=message):
+            operation(other, 0, q, step, scores=scores, out=out, lengths=given)
+
+
+@pytest.mark.parametrize(("tokens", "columns"), [(6, 2), (8, 2), (9, 3)])
+def test_scores_of_an_open_block_need_a_column(tokens, columns):
+    """Only whole blocks are candidates, and all are scored."""
+    params = make_params("f32", 32)
+    step, _ = make_step(params, (tokens - 1,), (1,))
+    operation = kvcache.ops.index_rows(params, 2, params, 2, block=4, whole=True, dtype="f32", bounds_checks=True)
+    q, out = np.ones((1, 2, 32), np.float32), np.zeros((1, 2), np.int32)
+    operation(step, 0, q, step, scores=np.zeros((1, columns), np.float32), out=out)
+    with pytest.raises(ValueError, match=f"'scores' to have a column for each of {columns} candidates of sequence 0"):
+        operation(step, 0, q, step, scores=np.zeros((1, columns - 1), np.float32), out=out)
 
 
 def test_bound_scores_are_those_of_a_call():
@@ -447,6 +471,17 @@ def test_arrays_of_wrong_sizes():
         entries(step, 0, q, out=np.zeros((1, 2, 21), np.float32))
     with pytest.raises(ValueError, match="expects 'weights', as the operation was made with it"):
         operation(step, 0, q, out=out)
+    for lengths, message in (
+        (-5, "'lengths' not to be negative, got -5 for sequence 0"),
+        (39, "sequence 0 to have at most 32 tokens, those of the 2 pages of its row of 'lut', got 40"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            given = {"out": np.zeros((1, 40), np.float32), "lengths": np.array([lengths], np.int32)}
+            operation(step, 0, q, weights=weights, **given)
+    with pytest.raises(ValueError, match="sequence 0 to have at most 32 entries, .* got 33"):
+        entries(step, 0, q, out=np.zeros((1, 2, 40), np.float32), lengths=np.array([65], np.int32))
+    with pytest.raises(TypeError, match="expects 'lengths' to be an array, got list"):
+        operation(step, 0, q, weights=weights, out=out, lengths=[20])
     with pytest.raises(ValueError, match="'out' to share no memory with 'weights'"):
         operation(step, 0, q, weights=out[:, :2], out=out)
 

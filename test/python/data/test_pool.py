@@ -112,6 +112,22 @@ def test_pool_of_new_keys_reads_no_later_ones_in_the_cache(width, target, kind):
     check(target, "f32", width, kind, has_new=True)
 
 
+@pytest.mark.parametrize("target", [CPU, CHIPS[0]])
+def test_new_keys_need_no_pages(target):
+    """The only page has the tokens before the step."""
+    params = KVCacheParams("f32", 1, 8, page_size=4, total_num_layers=1, is_mla=True)
+    blocks, new = np.zeros((1, 1, 1, 4, 1, 8), np.float32), np.arange(32, dtype=np.float32).reshape(4, 1, 8)
+    lut, offsets = np.zeros((1, 1), np.uint32), np.array([0, 4], np.int32)
+    step = StepInputs.of(blocks=blocks, lengths=np.array([4], np.int32), lut=lut, row_offsets=offsets)
+    operation = kvcache.ops.pool(params, 4, target=target, bounds_checks=True)
+    out = np.zeros((4, 1, 8), np.float32)
+    operation(step, 0, out=out, new=new)
+    np.testing.assert_array_equal(out[3], new.mean(axis=0))
+    step.lengths[:] = 5
+    with pytest.raises(ValueError, match="sequence 0 to have at most 4 tokens, .* got 5"):
+        operation(step, 0, out=out, new=new)
+
+
 def test_pool_of_new_keys_of_16_bits():
     check(CHIPS[0], "bf16", 4, "min_max", "bf16", has_new=True)
 

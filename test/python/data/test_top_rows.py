@@ -296,6 +296,13 @@ def test_arrays_of_wrong_sizes():
         operation(step, scores, out=out, tokens=np.empty((1, 7), np.int32))
     with pytest.raises(ValueError, match="'lengths' to have a number for each of 1 sequences"):
         operation(step, scores, out=out, lengths=np.zeros(2, np.int32))
+    with pytest.raises(ValueError, match="'lengths' not to be negative, got -5 for sequence 0"):
+        operation(step, scores, out=out, lengths=np.array([-5], np.int32))
+    for lengths, found in (([20], "to be an array, got list"), (np.zeros(1), "of integers, got float64")):
+        with pytest.raises(TypeError, match=f"expects 'lengths' .*{found}"):
+            operation(step, scores, out=out, lengths=lengths)
+    with pytest.raises(TypeError, match="'lengths' to be an array of int32 or uint32, got int64"):
+        operation(step, scores, out=out, lengths=np.array([20]))
     with pytest.raises(ValueError, match="'tokens' to share no memory with 'out'"):
         operation(step, scores, out=out, tokens=out)
     with pytest.raises(ValueError, match="expects no 'workspace', as the operation was made without it"):
@@ -308,6 +315,36 @@ def test_arrays_of_wrong_sizes():
     workspace = np.empty((1, 2, 16), np.int32)
     with pytest.raises(ValueError, match="'out' to share no memory with 'workspace'|'workspace' to share no memory"):
         split(step, scores, out=workspace[:, 0, :8], workspace=workspace)
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        (Options(), 32),
+        (Options(width=4), 128),
+        (Options(width=4, whole=True), 131),
+        (Options(width=4, expand=True), 32),
+        (Options(width=5, expand=True, whole=True), 34),
+        (Options(width=4, expand=True, whole=True, tail=True), 32),
+    ],
+    ids=lambda value: str(value) if isinstance(value, int) else "-".join(name for name, on in vars(value).items() if on),
+)
+@pytest.mark.parametrize("has_lengths", [False, True])
+def test_rows_beyond_the_pages(options, most, has_lengths):
+    """Only what may be selected needs a page: 32 tokens, or candidates without ``expand``."""
+    operation = kvcache.ops.top_rows(PARAMS, 8, **dataclasses.asdict(options))
+    out = np.zeros((1, options.count_columns(8)), np.int32)
+
+    def call(total):
+        step = make_step([31 if has_lengths else total - 1], [1], page_tokens=1 if has_lengths else 99)
+        step = dataclasses.replace(step, lut=np.zeros((1, 2), np.uint32))
+        lengths = np.array([total - 1], np.int32) if has_lengths else None
+        operation(step, draw_scores((1, total)), out=out, lengths=lengths)
+
+    call(most)
+    noun = "tokens" if options.expand or options.width == 1 else "entries"
+    with pytest.raises(ValueError, match=f"sequence 0 to have at most 32 {noun}, those of the 2 pages .* got {33 if options.width < 5 else 35}"):
+        call(most + 1)
 
 
 @pytest.mark.parametrize("target", [CPU, CHIPS[1]])
