@@ -128,7 +128,7 @@ def main() -> int:
         (f"{name}, {chip}", variant, chip)
         for name, variant in list_variants().items()
         for chip in chips
-        if options.only in name
+        if options.only in name and variant.fits(chip)
     ]
     if not jobs:
         sys.exit(f"error: no row has the word {options.only!r}")

@@ -51,7 +51,7 @@ TOKENS_OF_WARPS = 8  # of the loop of a warp without tensor cores, for heads of 
 
 @dataclass(frozen=True)
 class Variant:
-    """Attention of ``query_heads`` to ``heads`` heads of a cache."""
+    """Attention of ``query_heads`` to ``heads`` heads of a cache, on all chips or some."""
 
     title: str
     dtype: str = "bf16"
@@ -60,6 +60,10 @@ class Variant:
     query_heads: int = 32
     size: int = 128
     options: dict[str, Any] = field(default_factory=dict, hash=False)
+    chips: tuple[str, ...] = ()
+
+    def fits(self, chip: str) -> bool:
+        return not self.chips or chip in self.chips
 
     @property
     def raw_tiles(self) -> int:
@@ -78,6 +82,7 @@ class Variant:
 SPLIT = {"split_tokens": 256}
 LATENT = {"heads": 1, "query_heads": 128, "size": 576}
 WARPS = {"tile_rows": 0, **SPLIT}
+ROLES = {"config": kvcache.AttentionConfig(schedule="roles")}
 VARIANTS = [
     Variant("32 over 8 heads of 128, bf16", options={"tile_rows": 0}),
     Variant("the same, in splits", options=WARPS),
@@ -115,6 +120,8 @@ TILED = [
     Variant("sparse latent cache", **LATENT, options={"value_dim": 512, "rows": True}),
     Variant("the same, in splits", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
     Variant("the same, in splits, fp8", "f8E4M3FN", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
+    Variant("32 over 8 heads of 128, roles", options=ROLES, chips=("sm_100a",)),
+    Variant("heads of 64, roles", size=64, options=ROLES, chips=("sm_100a",)),
 ]
 FEW = {"heads": 1, "size": 576}
 LATENT_SPLITS = {"value_dim": 512, **SPLIT}
@@ -251,7 +258,7 @@ def measure_narrow(variant: Variant, by_warps: bool) -> list[Any]:
 def measure(options: argparse.Namespace) -> Record:
     rows = {
         "cuda-cores": [measure_warps(variant, options.chip) for variant in VARIANTS],
-        "tensor-cores": [measure_tiles(variant, options.chip) for variant in TILED],
+        "tensor-cores": [measure_tiles(variant, options.chip) for variant in TILED if variant.fits(options.chip)],
         "few-rows": [measure_few_rows(variant, swap) for variant in FEW_ROWS for swap in (False, True)],
         "eight-bits": [measure_narrow(variant, by_warps) for variant in NARROW for by_warps in (True, False)],
     }

@@ -108,6 +108,18 @@ def test_tiles_of_warps_with_roles(format_, heads, group, head_dim, page_size, o
     check(params, format_, TILES, TILES_NEW, group, CHIPS[2], **{"config": ROLES, **options})
 
 
+@pytest.mark.parametrize("token", [1, 6])
+def test_nan_stays_nan_in_powers_of_both_ways(token):
+    """A key that is not a number, in a column of polynomials or of instructions."""
+    params = make_params("bf16", 1, 64, 16)
+    manager, inputs = fill(params, "bf16", (0,), (9,))
+    manager.blocks[0][inputs.lut[0, 0], 0, LAYER, token] = np.nan
+    _, out, _, _ = run(params, "bf16", inputs, 2, {"target": CHIPS[2], "config": ROLES}, 0.1)
+    seen = np.isnan(np.asarray(out, np.float32)).all(axis=(1, 2))
+    assert seen.tolist() == [row >= token for row in range(9)]
+    assert np.isfinite(np.asarray(out[:token], np.float32)).all()
+
+
 @pytest.mark.parametrize(
     "target, format_, group, head_dim, options",
     [
@@ -392,10 +404,14 @@ BATCHED = {
     "sparse": {"tile_rows": 16, "rows": True},
     "sparse-split": {"tile_rows": 16, "rows": True, **SPLITS, "split_rows": 40},
     "dequantized": {"tile_rows": 16, **SPLITS, "split_rows": 40, "format": "fp8-scaled"},
+    "roles": {"config": ROLES},
 }
 
 
-@pytest.mark.parametrize(("case", "target"), spread([*BATCHED, *BATCHED]))
+@pytest.mark.parametrize(
+    ("case", "target"),
+    [*spread([case for case in [*BATCHED, *BATCHED] if case != "roles"]), ("roles", CHIPS[2])],
+)
 def test_a_sequence_alone_and_in_a_batch(case, target):
     """The tiles of a sequence begin at its first row, at any place in the batch."""
     options = dict(BATCHED[case])

@@ -210,6 +210,22 @@ def test_softmax_adds_to_two_elements_at_a_time(chip, count):
     assert len(re.findall(r"FADD2|FFMA2", code)) == count
 
 
+@needs_nvdisasm
+@pytest.mark.parametrize("size", [64, 128])
+def test_softmax_by_roles_has_few_instructions(size):
+    """A thread has a row: 128 scores are 64 pairs, and a fifth of the powers are polynomials."""
+    params = kvcache.KVCacheParams(dtype="bf16", n_kv_heads=8, head_dim=size, page_size=64, total_num_layers=1)
+    operation = kvcache.ops.attention(params, 32, dtype="bf16", config=kvcache.AttentionConfig(schedule="roles"))
+    (kernel,) = operation.compile("sm_100a").kernels.values()
+    assert (kernel.registers, kernel.spill_bytes, kernel.stack_bytes) == (168, 0, 0)
+    (code,) = toolchain.disassemble(kernel.cubin).values()
+    scores = code[code.index("LDTM.x128") : code.index("STTM.x64")]
+    unmasked = scores[scores.index(re.search(r"BRA `\((\.\w+)\)", scores)[1] + ":") :]
+    names = re.findall(r"^\s+/\*\w+\*/\s+(?:@!?\w+ )?(\w+)", unmasked, re.MULTILINE)
+    assert names.count("FFMA2") + names.count("FADD2") >= 3 * 64
+    assert names.count("MUFU") <= 103 and len(names) <= 520  # 550 with waits, loads, stores and the loop
+
+
 def test_key_tiles_are_the_keys_and_zeros():
     rng = np.random.default_rng(1)
     lengths = np.array([0, 1, 64, 130], np.uint32)
