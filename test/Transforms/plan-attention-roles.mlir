@@ -118,3 +118,14 @@ func.func @long_rows(%q: memref<?x32x192xbf16>, %k: !wide, %n: memref<?xi32>, %s
       : memref<?x32x192xbf16>, !wide, !wide, memref<?xi32>, f32, memref<?x32x192xbf16>
   return
 }
+
+// -----
+
+!short = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 8>
+
+func.func @short_pages(%q: memref<?x32x128xbf16>, %k: !short, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{as roles needs pages of a multiple of 16 tokens, got roles}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = roles>}
+      : memref<?x32x128xbf16>, !short, !short, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}

@@ -17,7 +17,7 @@
 // CHECK:         nvgpu.mbarrier.init %[[BARRIERS]][%c2], %c4
 // CHECK:         nvgpu.mbarrier.init %[[BARRIERS]][%c3], %c4
 // CHECK:         gpu.barrier
-// CHECK:         kvcache.warp_roles warps [1, 1, 2, 8] registers [24, 24, 24, 240] {
+// CHECK:         kvcache.warp_roles warps [1, 1, 2, 8] registers [56, 56, 56, 224] {
 // CHECK:           scf.for
 // CHECK:             kvcache.produce %[[KEYS]]
 // CHECK:             kvcache.produce %[[VALUES]]

@@ -275,6 +275,7 @@ StringRef findRolesNeed(AttentionOp op, const AttentionShape &shape,
       {std::max(shape.keySize, shape.valueSize) <= most &&
            shape.valueSize % granule == 0,
        "at most 128 elements, a multiple of 16"},
+      {hasLongBoxes(op, *plan.keys), "pages of a multiple of 16 tokens"},
   };
   auto unmet =
       llvm::find_if(needs, [](const auto &need) { return !need.first; });

@@ -96,7 +96,7 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
         ("f16", 1, 1, 128, 64, {"window": 150, "soft_cap": 3.0, "causal": False}),
         ("bf16", 1, 32, 80, 48, {"chunk": 48, "value_dim": 64}),
         ("bf16", 1, 40, 32, 128, {"mask": True}),
-        ("f16", 1, 96, 64, 7, {"scale": -0.5}),
+        ("f16", 1, 96, 64, 16, {"scale": -0.5}),
         ("bf16", 1, 4, 64, 64, {"scale": 3.0}),
         ("bf16", 2, 4, 128, 64, {"config": kvcache.AttentionConfig(schedule="roles", keys=64, stages=3)}),
         ("f16", 1, 4, 96, 64, {"config": kvcache.AttentionConfig(schedule="roles", stages=1)}),
