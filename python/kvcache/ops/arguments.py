@@ -106,7 +106,17 @@ def check_converted(name: str, dtype: DTypeLike) -> str:
 
 
 def check_index_queries(name: str, dtype: DTypeLike) -> str:
-    return _check_dtype(name, dtype, (*_CONVERTED, "f4E2M1FN"))
+    """The MLIR type of index queries; an error lists all."""
+    known = *_CONVERTED, "f4E2M1FN"
+    wanted = f"expects {name!r} to be one of {', '.join(known)}"
+    try:
+        found = dtypes.mlir_name(dtype)
+    except TypeError as error:
+        raise TypeError(f"{wanted}, got {dtype!r}") from error
+    if found not in known:
+        given = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+        raise ValueError(f"{wanted}, got {given}")
+    return found
 
 
 def fp8_dtype(name: str, dtype: DTypeLike) -> str:

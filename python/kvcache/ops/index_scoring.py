@@ -25,7 +25,7 @@ from .array_checks import check_entries, check_rows, get_sizes
 from .cache_forms import NUMBERS, CacheForm, write_function
 from .making import make, remember
 from .operations import LayerOperation
-from .overlaps import check_apart
+from .overlaps import check_apart, check_elements_apart
 from .selection import MOST_WIDTH, check_columns, read_totals
 from .steps import take_step
 
@@ -115,6 +115,15 @@ def check_lengths(spec: IndexSpec, lengths: Array | None) -> None:
         )
 
 
+def check_q_scales(spec: IndexSpec, q_scales: Array | None) -> None:
+    """Raises ``ValueError`` if scales are missing, or not expected."""
+    if q_scales is None and spec.has_q_scales:
+        raise ValueError(
+            f"this operation was made with dtype={spec.dtype!r}: expects 'q_scales'"
+        )
+    check_given("q_scales", q_scales, spec.has_q_scales)
+
+
 def check_scored_entries(
     spec: IndexSpec, inputs: StepInputs, blocks: Array, totals: np.ndarray | None
 ) -> None:
@@ -197,7 +206,7 @@ class IndexScores(LayerOperation):
                 made with weights.
             out: The scores, float32 [total, n] with ``sum_heads``, or [total,
                 index_heads, n], written up to the last token that each row sees. Other
-                columns stay as they are.
+                columns, and rows after the new tokens, stay as they are.
             lengths: The tokens of each sequence before this step, int32 [batch]; needed
                 with ``width``. None for the lengths of ``inputs``.
             q_scales: The scales of queries of MXFP4, float8_e8m0fnu [total,
@@ -206,7 +215,7 @@ class IndexScores(LayerOperation):
         """
         spec: IndexSpec = self._spec
         check_given("weights", weights, spec.weights)
-        check_given("q_scales", q_scales, spec.has_q_scales)
+        check_q_scales(spec, q_scales)
         check_lengths(spec, lengths)
         step = take_step(inputs, spec.cache, layer, device)
         totals = read_totals(inputs, lengths)
@@ -215,6 +224,7 @@ class IndexScores(LayerOperation):
         self._check_heads(out)
         check_columns(totals, ("out", out), spec.count_columns)
         optional = {"weights": weights, "lengths": lengths, "q_scales": q_scales}
+        check_elements_apart(out=out)
         check_apart({"out": out}, {"q": q, **optional, **step.tensors, **step.tables})
         given = (array for array in optional.values() if array is not None)
         operation = self._take_form(replace(spec, has_lengths=lengths is not None))

@@ -13,19 +13,26 @@ from ..checks import check_flag
 from ..dtypes import DTypeLike
 from ..execution.arrays import Array
 from ..pages.inputs import StepInputs
-from .arguments import check_given, check_index_queries, check_paged, dense_dtype
+from .arguments import (
+    Tiling,
+    check_given,
+    check_index_queries,
+    check_paged,
+    dense_dtype,
+)
 from .array_checks import check_rows, get_sizes
 from .cache_forms import CacheForm, prefix_names, write_function
 from .index_scoring import (
     IndexSpec,
     check_lengths,
+    check_q_scales,
     check_scored_entries,
     index_scores_types,
     write_index_scores,
 )
 from .making import make, remember
 from .operations import Operation
-from .overlaps import check_apart
+from .overlaps import check_apart, check_elements_apart
 from .selection import (
     SelectionSpec,
     check_columns,
@@ -124,9 +131,11 @@ class IndexRows(Operation):
         """
         spec: IndexRowsSpec = self._spec
         check_given("weights", weights, spec.scores.weights)
-        check_given("q_scales", q_scales, spec.scores.has_q_scales)
+        check_q_scales(spec.scores, q_scales)
         check_lengths(spec.scores, lengths)
-        index = take_step(index_inputs, spec.scores.cache, layer, device)
+        index = take_step(
+            index_inputs, spec.scores.cache, layer, device, name="index_inputs"
+        )
         step = take_step(inputs, spec.selection.cache, 0, device)
         totals = _read_common_totals(index_inputs, inputs, lengths)
         check_scored_entries(spec.scores, index_inputs, index.blocks, totals)
@@ -137,6 +146,7 @@ class IndexRows(Operation):
         check_rows(step.offsets, q=q, **optional, scores=scores, **written)
         check_columns(totals, ("scores", scores), spec.count_columns)
         others = {"q": q, **optional, "lengths": lengths, **index.tensors}
+        check_elements_apart(scores=scores, **written)
         check_apart(
             {"scores": scores, **written},
             {**others, **index.tables, **step.tables},
@@ -220,6 +230,7 @@ def index_rows(
     target: str = "cpu",
     separate: bool = False,
     table: str = "dense",
+    block_threads: int | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> IndexRows:
@@ -249,6 +260,7 @@ def index_rows(
         target: As in ``jit``.
         separate: As for ``append``, for both caches.
         table: As for ``append``, for both caches.
+        block_threads: As for ``index_scores`` and for ``top_rows``, for both.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 
@@ -263,9 +275,10 @@ def index_rows(
     name = dense_dtype(index_params, None)
     if dtype is not None:
         name = check_index_queries("dtype", dtype)
+    tiling = Tiling(block_threads).checked()
     options = relu, True, width, block, weights
-    scores = IndexSpec(index, name, index_heads, *options).checked()
+    scores = IndexSpec(index, name, index_heads, *options, tiling).checked()
     candidate = scores.width * (scores.block or 1)
     choices = candidate, whole, expand, tail, first, last, splits
-    spec = IndexRowsSpec(scores, SelectionSpec(cache, k, *choices))
+    spec = IndexRowsSpec(scores, SelectionSpec(cache, k, *choices, tiling))
     return make(IndexRows, spec.checked(), "", target, bounds_checks, threads)

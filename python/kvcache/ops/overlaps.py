@@ -38,6 +38,26 @@ def check_apart(written: Mapping[str, Any], read: Mapping[str, Any]) -> None:
         others[name] = output
 
 
+def check_elements_apart(**written: Any) -> None:
+    """Raises ``ValueError`` if elements of an array that is written share memory.
+
+    The stride of a dimension is at least what those with smaller ones span.
+    """
+    check_memory(**written)
+    for name, array in written.items():
+        if not hasattr(array, "shape") or 0 in array.shape:
+            continue
+        each = array if isinstance(array, np.ndarray) else _as_addresses(array)
+        span = each.itemsize
+        for stride, size in sorted(zip(map(abs, each.strides), each.shape)):
+            if size > 1 and stride < span:
+                raise ValueError(
+                    f"expects the elements of {name!r} to share no memory, got strides "
+                    f"of {list(each.strides)} bytes for {list(each.shape)} elements"
+                )
+            span += (size - 1) * stride
+
+
 def _may_overlap(one: Any, other: Any) -> bool:
     """Whether the addresses of two arrays have bytes in common."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):

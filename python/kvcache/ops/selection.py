@@ -17,7 +17,7 @@ from .array_checks import check_entries, check_leading, check_rows, get_sizes
 from .cache_forms import NUMBERS, CacheForm, write_function
 from .making import make, remember
 from .operations import Operation
-from .overlaps import check_apart
+from .overlaps import check_apart, check_elements_apart
 from .steps import take_step
 
 _MOST_SELECTED = 4096
@@ -197,6 +197,7 @@ class TopRows(Operation):
         check_columns(totals, ("scores", scores), self._spec.count_candidates)
         check_selected_entries(self._spec, inputs, step.blocks, totals)
         others = {"scores": scores, "lengths": lengths, **step.tables}
+        check_elements_apart(**written)
         check_apart(written, others)
         given = (out, tokens, lengths, workspace)
         form = replace(
@@ -217,8 +218,14 @@ def check_selection(
     ``written`` are ``out``, ``tokens`` and ``workspace``.
     """
     workspace = written["workspace"]
-    check_given("workspace", workspace, spec.splits > 1)
     sizes, columns = get_sizes(written["out"]), spec.columns
+    needed = *sizes[:-1], spec.splits, 2 * spec.k
+    if workspace is None and spec.splits > 1:
+        raise ValueError(
+            f"this operation was made with splits={spec.splits}: expects 'workspace', "
+            f"int32 {list(needed)}"
+        )
+    check_given("workspace", workspace, spec.splits > 1)
     if sizes and sizes[-1] != columns:
         raise ValueError(
             f"expects 'out' to have {columns} columns for 'k' ({spec.k}), got "
@@ -226,7 +233,7 @@ def check_selection(
         )
     check_leading(sizes[:-1], "'out'", scores=scores)
     check_leading(sizes, "'out'", tokens=written["tokens"])
-    needed, found = (*sizes[:-1], spec.splits, 2 * spec.k), get_sizes(workspace)
+    found = get_sizes(workspace)
     if sizes and found and found != needed:
         raise ValueError(
             f"expects 'workspace' to have the shape {list(needed)}, got {list(found)}"
@@ -268,9 +275,10 @@ def check_selected_entries(
 
 
 def read_totals(inputs: StepInputs, lengths: Array | None) -> np.ndarray | None:
-    """Reads the tokens of each sequence after the step, int64 [batch].
+    """Reads the tokens that the last new token of each sequence sees, int64 [batch].
 
-    None if lengths or offsets are not in host memory.
+    0 for a sequence without new tokens; None if lengths or offsets are not in host
+    memory.
 
     Args:
         inputs: The step.
@@ -281,8 +289,11 @@ def read_totals(inputs: StepInputs, lengths: Array | None) -> np.ndarray | None:
         TypeError: ``lengths`` is no array of integers of 32 bits.
         ValueError: ``lengths`` has another size than the batch, or is negative.
     """
+    offsets = inputs.current_offsets
+    new = np.diff(offsets.astype(np.int64)) if isinstance(offsets, np.ndarray) else None
     if lengths is None:
-        return inputs.totals
+        totals = inputs.totals
+        return totals if totals is None or new is None else np.where(new > 0, totals, 0)
     check_int32(1, lengths=lengths)
     (batch,), sizes = get_sizes(inputs.lengths), get_sizes(lengths)
     if sizes != (batch,):
@@ -290,8 +301,8 @@ def read_totals(inputs: StepInputs, lengths: Array | None) -> np.ndarray | None:
             f"expects 'lengths' to have a number for each of {batch} sequences, got an "
             f"array of shape {sizes}"
         )
-    numbers, offsets = read_if_integers(lengths), inputs.current_offsets
-    if numbers is None or not isinstance(offsets, np.ndarray):
+    numbers = read_if_integers(lengths)
+    if numbers is None or new is None:
         return None
     if numbers.min(initial=0) < 0:
         sequence = int(numbers.argmin())
@@ -299,8 +310,7 @@ def read_totals(inputs: StepInputs, lengths: Array | None) -> np.ndarray | None:
             f"expects 'lengths' not to be negative, got {numbers[sequence]} for sequence "
             f"{sequence}"
         )
-    totals: np.ndarray = numbers.astype(np.int64) + np.diff(offsets.astype(np.int64))
-    return totals
+    return np.where(new > 0, numbers.astype(np.int64) + new, 0)
 
 
 @remember
@@ -339,7 +349,7 @@ def top_rows(
             ``whole`` and ``expand``.
         first: The number of first candidates that are always selected.
         last: The number of last candidates that are always selected.
-        splits: The parts of a row that thread blocks select from in parallel, up to
+        splits: The splits of a row, from which thread blocks select in parallel, up to
             256, for few rows of many columns. More than 1 needs a ``workspace``; the
             result is the same.
         target: As in ``jit``.

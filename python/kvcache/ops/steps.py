@@ -58,9 +58,13 @@ def take_step(
     *,
     needs_table: bool = True,
     has_layer: bool = True,
+    name: str = "inputs",
 ) -> Step:
-    """Takes the arguments that a step gives, for a layer or for all layers."""
-    check_instance(StepInputs, inputs=inputs)
+    """Takes the arguments that a step gives, for a layer or for all layers.
+
+    ``name`` is that of the step in errors.
+    """
+    check_instance(StepInputs, **{name: inputs})
     _check_form(inputs, form, needs_table)
     given = _take_cache(inputs, form, layer, device)
     if has_layer and not form.separate:
@@ -71,7 +75,8 @@ def take_step(
     if len(given) != len(names):
         found = len(given) - len(names) + len(form.scales)
         raise ValueError(
-            f"expects inputs with {len(form.scales)} tensors of scales, got {found}"
+            f"expects {name!r} with {len(form.scales)} "
+            f"tensor{'' if len(form.scales) == 1 else 's'} of scales, got {found}"
         )
     values: dict[str, Any] = {**dict(zip(names, given)), "layer": layer}
     offsets = inputs.placed_offsets

@@ -344,7 +344,7 @@ def test_inputs_of_another_form_are_rejected():
             StepInputs.of(blocks=blocks, **{**table, "lut": np.array([1]), "indptr": np.array([0, 1])}),
             "made with table='dense': expects inputs with such a table, got 'csr'",
         ),
-        (separate, replace(keys, value_scales=(tensor,)), "expects inputs with 0 tensors of scales, got 1"),
+        (separate, replace(keys, value_scales=(tensor,)), "expects 'inputs' with 0 tensors of scales, got 1"),
     ):
         with pytest.raises(ValueError, match=message):
             append(inputs, 0, new, new)

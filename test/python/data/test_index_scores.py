@@ -225,9 +225,9 @@ def test_lengths_count_tokens_of_entries(target):
     np.testing.assert_array_equal(out, expected.astype(np.float32))
 
 
-@pytest.mark.parametrize("target", [CPU, CHIPS[1]])
+@pytest.mark.parametrize(("heads", "target"), [(4, CPU), (4, CHIPS[1]), *((16, chip) for chip in CHIPS)])
 @pytest.mark.parametrize("name", ["DeepGEMM-index", "DeepGEMM-index-MXFP4"])
-def test_index_keys_in_pages_of_deepgemm(name, target):
+def test_index_keys_in_pages_of_deepgemm(name, heads, target):
     """The keys of a page, then its scales; other layers lie between pages."""
     layout = kvcache.Layout.from_name(name)
     params, _ = kvcache.row_params(layout, PAGE)
@@ -257,9 +257,9 @@ def test_index_keys_in_pages_of_deepgemm(name, target):
     scales = scales.astype(np.float32).repeat(128 // len(scales))
     np.testing.assert_array_equal(stored.astype(np.float32) * scales, keys[7, 0])
     assert not data[:, layout.page_bytes(PAGE) :].any()
-    q = rng.integers(-3, 4, (1, 4, 128)).astype(ml_dtypes.float8_e4m3fn)
+    q = rng.integers(-3, 4, (1, heads, 128)).astype(ml_dtypes.float8_e4m3fn)
     operation = kvcache.ops.index_scores(
-        params, 4, dtype="f8E4M3FN", relu=True, sum_heads=True, separate=True, target=target
+        params, heads, dtype="f8E4M3FN", relu=True, sum_heads=True, separate=True, target=target
     )
     step = make(19, 1)
     out = run(operation, step, q, None, 20, None)
@@ -306,10 +306,11 @@ def test_mxfp4_queries_are_within_the_bound(cache, heads, target):
     assert error.max() < 1
 
 
+@pytest.mark.parametrize("cache", ["fp8-token", "mxfp4"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_index_scores_do_not_depend_on_other_rows(target):
+def test_index_scores_do_not_depend_on_other_rows(target, cache):
     """Real numbers, whose sums depend on their order: rows of a prompt, and each row alone."""
-    params, heads = make_params("fp8-token"), 32
+    params, heads = make_params(cache), 32
     rng = np.random.default_rng(6)
     keys = rng.standard_normal((56, 1, 128))
     q = rng.standard_normal((6, heads, 128)).astype(ml_dtypes.float8_e4m3fn)
@@ -346,6 +347,7 @@ PAIRS = {
     "blocks": ({"block": 8}, {"expand": True, "first": 1, "last": 1}),
     "entries": ({"width": 4}, {"whole": True, "expand": True, "tail": True}),
     "splits": ({}, {"splits": 3}),
+    "threads": ({"block_threads": 64}, {"block_threads": 64}),
     "mxfp4": ({}, {}),
 }
 
@@ -369,7 +371,7 @@ def test_index_rows_are_those_of_the_pair(name, target):
     score = kvcache.ops.index_scores(params, heads, sum_heads=True, **score_options, **given)
     candidate = width * score_options.get("block", 1)
     choose = kvcache.ops.top_rows(attended, k, width=candidate, **select_options, target=target)
-    both = kvcache.ops.index_rows(params, heads, attended, k, **score_options, **select_options, **given)
+    both = kvcache.ops.index_rows(params, heads, attended, k, **{**score_options, **select_options}, **given)
     columns = k * (candidate if "expand" in select_options else 1) + (width - 1 if "tail" in select_options else 0)
     for tokens_before in [lengths] if width > 1 else [lengths, None]:
         scores, found_scores = np.full((2, 4, 93), np.nan, np.float32)
@@ -396,6 +398,9 @@ def test_index_rows_of_wrong_options_and_sizes():
         operation(index_step, 0, q, step, scores=np.zeros((1, 20), np.float32), out=out)
     with pytest.raises(ValueError, match=r"'out' to have 4 columns for 'k' \(4\), got 3"):
         operation(index_step, 0, q, step, scores=np.zeros((1, 21), np.float32), out=out[:, :3])
+    scaled, _ = make_step(make_params("fp8-token", 32), (20,), (1,))
+    with pytest.raises(ValueError, match="expects 'index_inputs' with 0 tensors of scales, got 1"):
+        operation(scaled, 0, q, step, scores=np.zeros((1, 21), np.float32), out=out)
     with pytest.raises(ValueError, match="expects no 'weights'"):
         operation(index_step, 0, q, step, weights=q[0], scores=np.zeros((1, 21), np.float32), out=out)
     q, out, scores = np.zeros((4, 2, 32), np.float32), np.zeros((4, 4), np.int32), np.zeros((4, 50), np.float32)
@@ -447,11 +452,17 @@ def test_bound_scores_are_those_of_a_call():
         ({"params": KVCacheParams("bf16", 2, 128, page_size=16)}, "a cache of one head, got 2 heads"),
         ({"params": KVCacheParams("bf16", 1, 48, page_size=16)}, "'head_dim' to be a multiple of 32, got 48"),
         ({"dtype": "i8"}, "expects 'dtype' to be one of f32, f16, bf16, f8E4M3FN, f8E5M2, f4E2M1FN, got i8"),
+        ({"dtype": np.uint8}, "expects 'dtype' to be one of f32, .*, f4E2M1FN, got uint8"),
     ],
 )
 def test_options_out_of_range(given, message):
     with pytest.raises(ValueError, match=message):
         kvcache.ops.index_scores(**{"params": make_params("bf16"), "index_heads": 4, **given})
+
+
+def test_names_of_other_dtypes():
+    with pytest.raises(TypeError, match="expects 'dtype' to be one of f32, .*, f4E2M1FN, got 'mxfp4'"):
+        kvcache.ops.index_scores(make_params("bf16"), 4, dtype="mxfp4")
 
 
 def test_arrays_of_wrong_sizes():
@@ -482,6 +493,10 @@ def test_arrays_of_wrong_sizes():
         entries(step, 0, q, out=np.zeros((1, 2, 40), np.float32), lengths=np.array([65], np.int32))
     with pytest.raises(TypeError, match="expects 'lengths' to be an array, got list"):
         operation(step, 0, q, weights=weights, out=out, lengths=[20])
+    with pytest.raises(ValueError, match="expects the elements of 'out' to share no memory, got strides of .0, 4. bytes"):
+        operation(step, 0, q, weights=weights, out=np.lib.stride_tricks.as_strided(out, (2, 21), (0, 4)))
+    idle, _ = make_step(params, (30, 4), (0, 1))
+    operation(idle, 0, q, weights=weights, out=out[:, :5])
     with pytest.raises(ValueError, match="'out' to share no memory with 'weights'"):
         operation(step, 0, q, weights=out[:, :2], out=out)
 
@@ -493,7 +508,7 @@ def test_mxfp4_queries_of_wrong_sizes():
     q, q_scales = np.zeros((1, 2, 32), np.uint8), np.zeros((1, 2, 2), ml_dtypes.float8_e8m0fnu)
     out = np.zeros((1, 2, 21), np.float32)
     operation(step, 0, q.view(np.int8), q_scales=q_scales, out=out)
-    with pytest.raises(ValueError, match="expects 'q_scales', as the operation was made with it"):
+    with pytest.raises(ValueError, match="was made with dtype='f4E2M1FN': expects 'q_scales'"):
         operation(step, 0, q, out=out)
     with pytest.raises(ValueError, match="'q_scales' to have a row for each of 1 new tokens, got 0"):
         operation(step, 0, q, q_scales=q_scales[:0], out=out)
@@ -529,7 +544,7 @@ def test_checks_of_rows_of_mxfp4_queries(heads, target, monkeypatch):
 @pytest.mark.parametrize("target", [CPU, CHIPS[1]])
 def test_checks_of_columns(target, heads, monkeypatch):
     params = make_params("bf16", 32)
-    step, _ = make_step(params, (20,), (1,))
+    step, keys = make_step(params, (20,), (1,))
     monkeypatch.setattr("kvcache.ops.index_scoring.check_columns", lambda *_: None)
     operation = kvcache.ops.index_scores(
         params, heads, sum_heads=True, dtype="bf16", target=target, bounds_checks=True
@@ -538,3 +553,9 @@ def test_checks_of_columns(target, heads, monkeypatch):
     operation(step, 0, q, out=np.zeros((1, 21), np.float32))
     with pytest.raises(kvcache.CheckError, match="number of columns that a row of 'scores' needs is out of range"):
         operation(step, 0, q, out=np.zeros((1, 20), np.float32))
+    q[:] = 1
+    operation = kvcache.ops.index_scores(params, heads, sum_heads=True, dtype="bf16", target=target)
+    wide = np.full((1, 64), 7, np.float32)
+    operation(step, 0, q, out=wide[:, :10])
+    np.testing.assert_array_equal(wide[0, :10], heads * keys[0][:10].sum(axis=1))
+    assert (wide[0, 10:] == 7).all()

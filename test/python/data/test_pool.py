@@ -173,7 +173,8 @@ def test_summaries_are_the_keys_of_quest():
     np.testing.assert_allclose(summaries[3, 0] @ split, expected, rtol=1e-5)
 
 
-def test_pool_of_nan_leaves_it_out():
+@pytest.mark.parametrize("target", [CPU, *CHIPS])
+def test_pool_of_nan_leaves_it_out(target):
     params = KVCacheParams("f32", 1, 32, page_size=PAGE, total_num_layers=1, is_mla=True)
     blocks = np.zeros((2, 1, 1, PAGE, 1, 32), np.float32)
     blocks[1, 0, 0, :2, 0] = [[np.nan] * 32, [5] * 32]
@@ -181,10 +182,10 @@ def test_pool_of_nan_leaves_it_out():
         blocks=blocks, lengths=np.array([1], np.int32), lut=np.array([[1]], np.int32), row_offsets=np.array([0, 1], np.int32)
     )
     out = np.zeros((1, 1, 64), np.float32)
-    kvcache.ops.pool(params, 2, kind="min_max")(step, 0, out=out)
+    kvcache.ops.pool(params, 2, kind="min_max", target=target)(step, 0, out=out)
     assert (out == 5).all()
     blocks[1] = np.nan
-    kvcache.ops.pool(params, 2, kind="min_max")(step, 0, out=out)
+    kvcache.ops.pool(params, 2, kind="min_max", target=target)(step, 0, out=out)
     assert np.isneginf(out[..., :32]).all() and np.isposinf(out[..., 32:]).all()
 
 

@@ -303,12 +303,21 @@ def test_arrays_of_wrong_sizes():
             operation(step, scores, out=out, lengths=lengths)
     with pytest.raises(TypeError, match="'lengths' to be an array of int32 or uint32, got int64"):
         operation(step, scores, out=out, lengths=np.array([20]))
+    pair = make_step([19, 19], [1, 1]), np.concatenate([scores[:, :20], -scores[:, :20]])
+    for given in ({"out": np.zeros((2, 8), np.int32), "tokens": out}, {"out": out}):
+        name = list(given)[-1]
+        given[name] = np.lib.stride_tricks.as_strided(given[name], (2, 8), (0, 4))
+        with pytest.raises(ValueError, match=f"expects the elements of '{name}' to share no memory"):
+            operation(*pair, **given)
+    idle = make_step([100, 5], [0, 1])
+    operation(idle, scores[:, :6], out=out)
+    operation(idle, scores[:, :6], out=out, lengths=np.array([100, 5], np.int32))
     with pytest.raises(ValueError, match="'tokens' to share no memory with 'out'"):
         operation(step, scores, out=out, tokens=out)
     with pytest.raises(ValueError, match="expects no 'workspace', as the operation was made without it"):
         operation(step, scores, out=out, workspace=np.empty((1, 2, 16), np.int32))
     split = kvcache.ops.top_rows(PARAMS, 8, splits=2)
-    with pytest.raises(ValueError, match="expects 'workspace', as the operation was made with it"):
+    with pytest.raises(ValueError, match=r"was made with splits=2: expects 'workspace', int32 \[1, 2, 16\]"):
         split(step, scores, out=out)
     with pytest.raises(ValueError, match=r"'workspace' to have the shape \[1, 2, 16\], got \[1, 2, 15\]"):
         split(step, scores, out=out, workspace=np.empty((1, 2, 15), np.int32))
@@ -354,6 +363,11 @@ def test_checks_of_candidates_and_pages(target, monkeypatch):
     out = np.empty((1, 8), np.int32)
     with pytest.raises(kvcache.CheckError, match="number of candidates of a row of 'scores' is out of range"):
         operation(make_step([20], [1]), draw_scores((1, 20)), out=out)
+    in_splits = kvcache.ops.top_rows(PARAMS, 8, splits=2, target=target, bounds_checks=True)
+    monkeypatch.setattr("kvcache.ops.selection.check_rows", lambda *_, **__: None)
+    monkeypatch.setattr("kvcache.ops.selection.check_selection", lambda *_, **__: None)
+    with pytest.raises(kvcache.CheckError, match="number of rows of 'ids' in 'workspace'"):
+        in_splits(make_step([20], [1]), draw_scores((1, 21)), out=out, workspace=np.zeros((0, 2, 16), np.int32))
     step = make_step([20], [1])
     step.lut[:] = 1 << 28
     with pytest.raises(kvcache.CheckError, match="out of range"):
