@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import reprlib
 import threading
 import time
@@ -73,7 +74,7 @@ class GuardedStore:
         """Makes a call of the store; returns None if it raises."""
         try:
             return function()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self.warn(f"{name!r} of the store raised {_texts.repr(error)}")
             return None
 
@@ -101,6 +102,7 @@ class GuardedCopy:
         done: Whether each value was copied; final once ``poll`` returns True.
         is_abandoned: Whether it ended without the other store's copy, which may still
             use the buffers.
+        is_late: Whether that was because it lasted too long.
     """
 
     def __init__(self, store: GuardedStore, copy: Any, count: int) -> None:
@@ -109,7 +111,7 @@ class GuardedCopy:
         self._end = time.monotonic() + store.limit
         self._is_over = False
         self.done = [False] * count
-        self.is_abandoned = False
+        self.is_abandoned = self.is_late = False
 
     def poll(self) -> bool:
         """Returns whether the copy has ended or is given up; never waits."""
@@ -122,6 +124,7 @@ class GuardedCopy:
                 self.done = self._store.parse("done", done, len(self.done))
             elif time.monotonic() >= self._end:
                 self._store.warn(f"a copy of the store did not end in {self._store.limit:g} seconds")
+                self.is_late = True
                 self._abandon()
         return self._is_over
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import chain
 from weakref import WeakValueDictionary
@@ -55,7 +56,8 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
 
     A method that raises leaves the manager unchanged, even if ``memory`` raises. The
     only exception is pages that were evicted to make room: they may be on the host, or,
-    if no sequence uses them, dropped.
+    if no sequence uses them, dropped. After an interrupt of ``events`` or a store,
+    ``step`` has marked the tokens.
 
     Args:
         params: The parameters of a paged cache with ``total_num_layers``;
@@ -417,15 +419,10 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         self._growth.finish(batch, rows.selector)
         self._publish_changed()
 
-    def _get_batch(
-        self, requests: tuple[Hashable, ...]
-    ) -> tuple[list[_Sequence], BatchRows]:
+    def _get_batch(self, requests: tuple[Hashable, ...]) -> tuple[list[_Sequence], BatchRows]:
         """Checks the sequences of a step; returns them and their rows."""
         if not 0 < len(requests) <= self.max_batch_size:
-            raise ValueError(
-                f"expects 1 to 'max_batch_size' ({self.max_batch_size}) requests, got "
-                f"{len(requests)}"
-            )
+            raise ValueError(f"expects 1 to 'max_batch_size' ({self.max_batch_size}) requests, got {len(requests)}")
         batch, rows = self._get_rows(requests)
         pending = self._table.totals[rows.selector] - self._table.lengths[rows.selector]
         if not pending.all():
@@ -433,9 +430,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             raise ValueError(f"request {request!r} has no pending tokens")
         return batch, rows
 
-    def _get_rows(
-        self, requests: tuple[Hashable, ...]
-    ) -> tuple[list[_Sequence], BatchRows]:
+    def _get_rows(self, requests: tuple[Hashable, ...]) -> tuple[list[_Sequence], BatchRows]:
         """Checks that sequences are resident and differ; returns them and their rows."""
         if self._last and self._last[0] == requests:
             return self._last[1:]
@@ -446,7 +441,8 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             for request in requests:
                 self._get_resident(request)
         if len(set(known)) < len(known):
-            twice = next(r for i, r in enumerate(requests) if r in requests[:i])
+            counts = Counter(requests)
+            twice = next(request for request in requests if counts[request] > 1)
             raise ValueError(f"request {twice!r} is twice in the batch")
         self._last = requests, known, rows
         return known, rows

@@ -94,7 +94,10 @@ class Prefetch:
             if not (is_done and self._tier.load(record, stored, page.address.index)):
                 break
             self._copied += 1
-        if not copy.is_abandoned:
+        if copy.is_late:
+            self._tier.rest.begin()
+        elif not copy.is_abandoned:
+            self._tier.rest.reset()
             self._tier.spare.give_back(records)
         return self._copied - first == len(records)
 

@@ -120,6 +120,7 @@ class Prefix:
 
     def detach(self, page: Page) -> None:
         page.prefix = None
+        page.is_stored = page.is_fetched = False
         self.pages[page.group] = None
 
     def prune(self) -> None:

@@ -66,13 +66,14 @@ class PagePublishing:
 
     def _publish_changed(self) -> None:
         """Publishes and stores pages that changed; after kernels have put data there."""
-        if self._pool.changed is None:
+        changed = self._pool.changed
+        if changed is None:
             return
-        changed = self._pool.take_changed()
-        if self._tier:  # first, so that an interrupt of the listener loses no page
+        if self._tier:
             self._tier.writer.add(changed)
         if self._events and changed:
             self._events.publish(changed)
+        self._pool.take_changed()  # last: after an interrupt, all are published again
         if self._tier:
             self._tier.writer.save()
 

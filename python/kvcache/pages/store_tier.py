@@ -22,6 +22,7 @@ from .pool import PagePool
 from .prefetch import Prefetch
 from .prefixes import Page, Prefix
 from .records import Records, SpareRecords, StoredPage
+from .rest import Rest
 from .storage import PageStore
 from .store_writer import StoreWriter
 from .stores import Store
@@ -40,6 +41,7 @@ class StoreTier:
     Attributes:
         writer: Writes cached pages to the store.
         spare: Records that no copy uses.
+        rest: The time without reads after one that did not end.
         missed: The number of tokens that were looked up and did not come.
         read: The number of pages that came from the store.
     """
@@ -53,6 +55,7 @@ class StoreTier:
         self._groups = groups
         self._finder = Finder(groups)
         self.spare = SpareRecords(records)
+        self.rest = Rest()
         self.writer = StoreWriter(self._store, records, self.spare)
         self.missed = self.read = 0
 
@@ -63,6 +66,8 @@ class StoreTier:
 
         ``end`` is called when the prefetch has ended. Returns None if no page comes.
         """
+        if self.rest.is_on():
+            return None
         rows = self._list_pages(sequence.prefix, encode(tokens))
         base = self._finder.base
         stop = max(len(tokens) - 1, 0) // base * base

@@ -12,10 +12,10 @@ from .guarded_store import GuardedCopy, GuardedStore
 from .prefetch import WAVE
 from .prefixes import Page
 from .records import Records, SpareRecords
+from .rest import Rest
 
 _STEP_BYTES = 8 << 20  # that a step copies to records, in some milliseconds
 _AGAIN_SECONDS = 60.0  # after which pages that the store refused are offered again
-_MOST_SECONDS = 600.0  # of a rest
 _FEW = 1024  # waiting pages, of which dropped ones are not looked for
 
 
@@ -42,8 +42,7 @@ class StoreWriter:
         self._most_pending = _FEW
         self._refused: dict[Page, None] = {}
         self._again = 0.0  # when these are offered
-        self._rest = _AGAIN_SECONDS  # after a put that was given up
-        self._resume = 0.0  # when puts begin again
+        self._rest = Rest()
         self._puts: list[tuple[GuardedCopy, list[Page], list[np.ndarray]]] = []
         self.written = 0
 
@@ -61,7 +60,7 @@ class StoreWriter:
         if len(self._pending) > self._most_pending:
             self._pending = {page: None for page in self._pending if page.prefix}
             self._most_pending = 2 * len(self._pending) + _FEW
-        if not self._is_resting():
+        if not self._rest.is_on():
             self._begin_puts(max(_STEP_BYTES // self._records.size, 1))
 
     def _begin_puts(self, most: int) -> None:
@@ -104,11 +103,11 @@ class StoreWriter:
         """Waits until no page is left to write; offers refused ones once more."""
         self._finish_puts()
         self._offer_refused()
-        self._resume = 0.0
+        self._rest.cancel()
         while self._pending or self._puts:
             self._begin_puts(WAVE)
             self._finish_puts()
-            if self._is_resting():
+            if self._rest.is_on():
                 self._note_refused(self._pending)
                 self._pending = {}
 
@@ -130,19 +129,10 @@ class StoreWriter:
             self._puts.remove(put)
             self.written += sum(copy.done)
             if copy.is_abandoned:
-                self._begin_rest()
+                self._rest.begin()
             else:
-                self._rest = _AGAIN_SECONDS
+                self._rest.reset()
                 self._spare.give_back(records)
-
-    def _is_resting(self) -> bool:
-        return time.monotonic() < self._resume
-
-    def _begin_rest(self) -> None:
-        """Begins no put for a time, which doubles."""
-        if not self._is_resting():
-            self._resume = time.monotonic() + self._rest
-            self._rest = min(2 * self._rest, _MOST_SECONDS)
 
     def _note_refused(self, pages: Iterable[Page]) -> None:
         """Notes pages that the store has refused, to offer those still cached later."""

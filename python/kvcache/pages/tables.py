@@ -292,11 +292,14 @@ class Sequence:
 
         It must also be possible to cut it to them."""
         length = self.length
-        wanted = self.tokens[:length] + tokens
+        stop = length + len(tokens)
         for each in candidates:
-            if each.prefix.salt == self.prefix.salt and each.tokens[: len(wanted)] == wanted:
-                if each.find_obstacle(len(wanted), is_written=True) is None:
-                    return each
+            if each.prefix.salt != self.prefix.salt or each.tokens[length:stop] != tokens:
+                continue
+            if each is not self and each.tokens[:length] != self.tokens[:length]:
+                continue
+            if each.find_obstacle(stop, is_written=True) is None:
+                return each
         return None
 
     def find_obstacle(self, length: int, is_written: bool = False) -> str | None:

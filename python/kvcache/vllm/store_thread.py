@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 _T = TypeVar("_T")
 
-Call: TypeAlias = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+Call: TypeAlias = tuple[Future[Any], Callable[..., Any], list[Any]]
 Calls: TypeAlias = "queue.SimpleQueue[Call | None]"
 """The calls that wait, and None for the end."""
 
@@ -27,7 +27,9 @@ class StoreThread:
     def submit(self, function: Callable[..., _T], *arguments: Any) -> Future[_T]:
         """Asks for a call after those that wait."""
         future: Future[_T] = Future()
-        self._calls.put((future, function, arguments))
+        kept = [*arguments]
+        future.add_done_callback(lambda _: kept.clear())  # a cancelled call keeps no buffer
+        self._calls.put((future, function, kept))
         return future
 
     def end(self) -> None:
@@ -41,7 +43,7 @@ def _work(calls: Calls) -> None:
         del call  # keeps no buffer while there is no call
 
 
-def _run(future: Future[Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _run(future: Future[Any], function: Callable[..., Any], arguments: list[Any]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     try:

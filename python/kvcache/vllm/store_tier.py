@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import json
 import math
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
@@ -82,7 +83,7 @@ class StoreTier(SecondaryTierManager):
             )
         self._root = make_root(offloading_spec, name, self._chunks.shape[1])
         made = make_store(store, options)
-        self._limit = find_limit(made)
+        self._limit = min(find_limit(made), threading.TIMEOUT_MAX)
         self._store = GuardedStore(made, math.inf)
         self._thread = StoreThread()
         self._lookups = Lookups(tier_type, self._find)

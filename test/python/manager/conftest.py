@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from kvcache import transfer
-from kvcache.pages import guarded_store, store_writer
+from kvcache.pages import guarded_store, rest, store_writer
 from transfers import add, local, make_cache
 
 
@@ -23,6 +23,6 @@ def pair_of_caches():
 def clock(monkeypatch):
     """A list with the time of writers and copies, in seconds."""
     clock = [1000.0]
-    for module in (store_writer, guarded_store):
+    for module in (store_writer, guarded_store, rest):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     return clock

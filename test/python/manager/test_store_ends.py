@@ -85,6 +85,8 @@ def test_get_that_never_ends_is_given_up(clock):
         assert prefetch.poll()
     assert machine.manager.num_free_pages == machine.manager.num_pages
     machine.manager._tier._store._store.hangs = False
+    assert machine.manager.prefetch(range(9)).poll() and not machine.manager.match(range(9))  # no read begins
+    clock[0] += 60
     assert machine.serve(range(9)) == 8
 
 
@@ -114,22 +116,41 @@ class InterruptedListener:
     errors = (KeyboardInterrupt,)
 
     def begin(self, groups):
-        pass
+        self.pages = set()
 
     def publish(self, changed):
+        self.pages |= {*changed} if not self.errors else set()
         for error in self.errors:
             self.errors = ()
             raise error
 
 
-def test_interrupt_of_a_listener_loses_no_page_of_the_store():
-    values = {}
-    machine = Machine(FaultyStore(values, 0), events=InterruptedListener())
+def test_interrupt_of_a_listener_loses_no_page():
+    values, listener = {}, InterruptedListener()
+    machine = Machine(FaultyStore(values, 0), events=listener)
     machine.manager.claim("kept", range(9))
     with pytest.raises(KeyboardInterrupt):
         machine.manager.step(["kept"])
     machine.manager.flush()
     assert len(values) == machine.manager.stats.pages_to_store == 4
+    machine.manager.reset_prefix_cache()
+    assert len(listener.pages) == 4
+
+
+def test_pages_with_other_tokens_are_stored_again():
+    """A page leaves the tree when its sequence is cut, and is cached with other tokens."""
+    values = {}
+    manager = Machine(FaultyStore(values, 0)).manager
+    manager.claim("a", range(8))
+    manager.step(["a"])
+    manager.flush()
+    stored = len(values)
+    manager.truncate("a", 5)
+    manager.grow("a", [70, 80, 90, 91])
+    manager.step(["a"])
+    manager.flush()
+    assert len(values) > stored
+    assert Machine(FaultyStore(values, 0)).manager.claim("b", [0, 1, 2, 3, 4, 70, 80, 90, 91]) == 8
 
 
 def test_interrupt_while_pages_are_read_loses_none(monkeypatch):

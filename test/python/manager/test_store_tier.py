@@ -1,5 +1,6 @@
 """Tests of a store as a tier of managers, with faults at each of its calls."""
 
+import asyncio
 import itertools
 import random
 import warnings
@@ -308,6 +309,10 @@ def raise_error(*given):
     raise OSError("down")
 
 
+def raise_cancelled(*given):
+    raise asyncio.CancelledError
+
+
 class Raising(Copy):
     poll = raise_error
 
@@ -325,7 +330,7 @@ def raise_silent(*given):
     raise Silent
 
 
-ANSWERS = [raise_error, raise_silent, lambda *_: np.array(True), lambda *_: Silent(), lambda keys, *_: None, lambda keys, *_: [True], lambda keys, *_: [1] * len(keys)]
+ANSWERS = [raise_error, raise_silent, raise_cancelled, lambda *_: np.array(True), lambda *_: Silent(), lambda keys, *_: None, lambda keys, *_: [True], lambda keys, *_: [1] * len(keys)]
 WRONG = {
     **{f"find {i}": ("find", answer) for i, answer in enumerate(ANSWERS)},
     **{
@@ -334,6 +339,7 @@ WRONG = {
         for i, answer in enumerate(
             (
                 raise_error,
+                raise_cancelled,
                 lambda keys, *_: None,
                 lambda keys, *_: Copy([True]),
                 lambda keys, *_: Copy([True] * (len(keys) + 1)),
