@@ -84,7 +84,7 @@ class Shape:
 
     @property
     def operations(self) -> int:
-        """Counts the operations of both products, for the tokens that each row sees."""
+        """The operations of both products, for the tokens that each row sees."""
         seen = sum(range(self.tokens - self.new + 1, self.tokens + 1))
         return 4 * self.batch * self.query_heads * self.size * seen
 
