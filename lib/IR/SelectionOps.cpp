@@ -170,9 +170,7 @@ LogicalResult IndexScoresOp::verify() {
     return failure();
   // (C5)
   if (failed(verifyApart(*this, {"scores", getScores()},
-                         {{"q", getQ()},
-                          {"q_scales", getQScales()},
-                          {"weights", getWeights()}})))
+                         {{"q", getQ()}, {"weights", getWeights()}})))
     return failure();
   // (C7)
   if (failed(verifyElementsApart(*this, {{"scores", getScores()}})))
@@ -180,6 +178,9 @@ LogicalResult IndexScoresOp::verify() {
   // (C8)
   if (getWidth() > 1 && !getLengths())
     return emitOpError("expects 'lengths' with 'width' (") << getWidth() << ")";
+  // (C11)
+  if (failed(verifyBatch(*this, "lengths", getLengths(), getRowOffsets())))
+    return failure();
   return verifyResults(*this);
 }
 
@@ -287,7 +288,7 @@ static LogicalResult verifySelectionWorkspace(TopRowsOp op) {
   if (type.getShape().back() != numbers)
     return op.emitOpError() << "expects 'workspace' to have " << numbers
                             << " numbers for each split, got " << type;
-  return success();
+  return verifyDefaultSpace(op, "workspace", type);
 }
 
 LogicalResult TopRowsOp::verify() {
@@ -304,19 +305,15 @@ LogicalResult TopRowsOp::verify() {
   if (isa<ScalesType>(getCache().getType()))
     return emitOpError("expects 'cache' not to be a view of scales");
   // (C6)
-  for (NamedValue written :
-       {NamedValue("ids", getIds()), NamedValue("tokens", getTokens()),
-        NamedValue("workspace", getWorkspace())})
-    if (failed(verifyApart(
-            *this, written,
-            {{"row_offsets", getRowOffsets()}, {"lengths", getLengths()}})))
-      return failure();
   if (failed(verifyApart(*this, {"tokens", getTokens()}, {{"ids", getIds()}})))
     return failure();
   // (C8)
   if (failed(verifyElementsApart(*this, {{"ids", getIds()},
                                          {"tokens", getTokens()},
                                          {"workspace", getWorkspace()}})))
+    return failure();
+  // (C10)
+  if (failed(verifyBatch(*this, "lengths", getLengths(), getRowOffsets())))
     return failure();
   return verifyResults(*this);
 }

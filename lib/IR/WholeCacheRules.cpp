@@ -102,6 +102,29 @@ kvcache::verifyCommonSize(Operation *op, StringRef name,
   return success();
 }
 
+LogicalResult kvcache::verifyBatch(Operation *op, StringRef name, Value numbers,
+                                   Value rowOffsets) {
+  if (!numbers)
+    return success();
+  auto type = cast<ShapedType>(numbers.getType()),
+       offsets = cast<ShapedType>(rowOffsets.getType());
+  if (!type.hasStaticShape() || !offsets.hasStaticShape() ||
+      type.getDimSize(0) + 1 == offsets.getDimSize(0))
+    return success();
+  return op->emitOpError() << "expects '" << name
+                           << "' to have a number for each sequence of "
+                           << "'row_offsets', got " << type << " and "
+                           << offsets;
+}
+
+LogicalResult kvcache::verifyDefaultSpace(Operation *op, StringRef name,
+                                          MemRefType type) {
+  if (!type.getMemorySpace())
+    return success();
+  return op->emitOpError() << "expects '" << name
+                           << "' in the default memory space, got " << type;
+}
+
 LogicalResult kvcache::verifyApart(Operation *op, NamedValue written,
                                    ArrayRef<NamedValue> others) {
   auto [name, output] = written;
@@ -234,10 +257,8 @@ LogicalResult kvcache::verifySplitMemory(Operation *op, Value workspace,
   if (!type.getLayout().isIdentity())
     return op->emitOpError("expects 'workspace' to be contiguous, got ")
            << type;
-  if (type.getMemorySpace())
-    return op->emitOpError(
-               "expects 'workspace' in the default memory space, got ")
-           << type;
+  if (failed(verifyDefaultSpace(op, "workspace", type)))
+    return failure();
   return verifyWorkspaceBytes(
       op, WorkspaceShape::get(rows.getDimSize(1), rows.getDimSize(2), split));
 }

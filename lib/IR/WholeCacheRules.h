@@ -49,6 +49,15 @@ LogicalResult verifyRows(Operation *op, StringRef name, Type type,
 LogicalResult verifyCommonSize(Operation *op, StringRef name,
                                ArrayRef<std::pair<Value, int64_t>> dimensions);
 
+/// Checks that a value has a number for each sequence of `row_offsets`, as far
+/// as sizes are static; it may be null.
+LogicalResult verifyBatch(Operation *op, StringRef name, Value numbers,
+                          Value rowOffsets);
+
+/// Checks that a memref is in the default memory space.
+LogicalResult verifyDefaultSpace(Operation *op, StringRef name,
+                                 MemRefType type);
+
 /// Checks that a memref that is written is no other operand. Other memrefs that
 /// share memory are found at run time, by Python's functions.
 LogicalResult verifyApart(Operation *op, NamedValue written,

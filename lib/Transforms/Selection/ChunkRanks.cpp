@@ -8,10 +8,8 @@
 
 #include "ChunkRanks.h"
 
+#include "../Builders/WarpVote.h"
 #include "WarpScan.h"
-
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -25,7 +23,7 @@ ChunkRanks::ChunkRanks(const RowTeam &team) : team(team) {
   if (!team.frame.isGPU)
     return;
   candidatesOfThread = kCandidatesOfThread;
-  warpCounts.emplace(team.frame, kWarpLanes);
+  warpCounts.emplace(team.frame, kWarp);
 }
 
 /// A flag as a number.
@@ -39,13 +37,6 @@ static Value pack(const Frame &frame, Value above, Value ties) {
   return frame.add(above, frame.mul(ties, int64_t(1) << kPackedBits));
 }
 
-/// The lanes of a warp for which a flag holds, as bits.
-static Value ballot(const Frame &frame, Value flag) {
-  return NVVM::VoteSyncOp::create(frame.builder, frame.loc,
-                                  frame.builder.getI32Type(), frame.i32(-1),
-                                  flag, NVVM::VoteSyncKind::ballot);
-}
-
 CandidateCounts ChunkRanks::addPacked(const CandidateCounts &counts,
                                       Value packed) const {
   const Frame &frame = team.frame;
@@ -56,12 +47,12 @@ CandidateCounts ChunkRanks::addPacked(const CandidateCounts &counts,
 
 std::pair<Value, Value> ChunkRanks::addWarps(Value own) const {
   const Frame &frame = team.frame;
-  Value lane = frame.rem(team.thread, kWarpLanes);
-  Value warp = frame.div(team.thread, kWarpLanes);
+  Value lane = frame.rem(team.thread, kWarp);
+  Value warp = frame.div(team.thread, kWarp);
   frame.runIf(frame.equal(lane, frame.index(0)),
               [&] { warpCounts->store(own, warp); });
   team.sync();
-  Value warps = frame.index(team.threads / kWarpLanes);
+  Value warps = frame.index(team.threads / kWarp);
   Value zero = frame.i32(0);
   Value count = frame.selectIf(
       frame.below(lane, warps), [&] { return warpCounts->load(lane); },
@@ -70,7 +61,7 @@ std::pair<Value, Value> ChunkRanks::addWarps(Value own) const {
   // The next chunk stores to the array.
   team.sync();
   Value before = frame.sub(scan.getInclusive(frame.toI32(warp)), own);
-  return {before, scan.getInclusive(frame.i32(kWarpLanes - 1))};
+  return {before, scan.getInclusive(frame.i32(kWarp - 1))};
 }
 
 CandidateCounts ChunkRanks::rank(
@@ -85,31 +76,21 @@ CandidateCounts ChunkRanks::rank(
     return {frame.add(before.above, toNumber(frame, own.isAbove)),
             frame.add(before.ties, toNumber(frame, own.isTie))};
   }
-  auto countBits = [&](Value bits) -> Value {
-    return math::CtPopOp::create(frame.builder, frame.loc, bits);
-  };
-  Value lane = frame.rem(team.thread, kWarpLanes);
-  Value warp = frame.div(team.thread, kWarpLanes);
-  Value first =
-      frame.add(frame.mul(warp, kWarpLanes * candidatesOfThread), lane);
+  Value lane = frame.rem(team.thread, kWarp);
+  Value warp = frame.div(team.thread, kWarp);
+  Value first = frame.add(frame.mul(warp, kWarp * candidatesOfThread), lane);
   SmallVector<ScoredCandidate> all;
   for (int64_t u = 0; u < candidatesOfThread; ++u)
-    all.push_back(load(frame.add(first, frame.index(u * kWarpLanes))));
-  Value lower =
-      frame.sub(arith::ShLIOp::create(frame.builder, frame.loc, frame.i32(1),
-                                      frame.toI32(lane)),
-                frame.i32(1));
-  auto countLower = [&](Value bits) {
-    return countBits(
-        arith::AndIOp::create(frame.builder, frame.loc, bits, lower));
-  };
+    all.push_back(load(frame.add(first, frame.index(u * kWarp))));
+  Value lower = getLowerLanes(frame, lane);
   Value own = frame.i32(0);
   SmallVector<Value> ranks;
   for (const ScoredCandidate &each : all) {
     Value above = ballot(frame, each.isAbove), ties = ballot(frame, each.isTie);
-    ranks.push_back(
-        frame.add(own, pack(frame, countLower(above), countLower(ties))));
-    own = frame.add(own, pack(frame, countBits(above), countBits(ties)));
+    ranks.push_back(frame.add(own, pack(frame, countLanes(frame, above, lower),
+                                        countLanes(frame, ties, lower))));
+    own = frame.add(
+        own, pack(frame, countLanes(frame, above), countLanes(frame, ties)));
   }
   auto [warpsBefore, total] = addWarps(own);
   for (auto [each, inWarp] : llvm::zip_equal(all, ranks))

@@ -71,8 +71,8 @@ public:
   }
 
 private:
-  /// Less than every score.
-  static constexpr float kNone = -std::numeric_limits<float>::infinity();
+  /// No score: the larger one of it and another is the other.
+  static constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
   /// The largest scores of the entries of a column.
   SmallVector<Value>
@@ -229,7 +229,7 @@ static void scoreColumn(IndexScoresOp op, const Frame &frame, Value row,
   Value used = frame.div(frame.add(entries, frame.index(size - 1)), size);
   int64_t last = cast<MemRefType>(op.getScores().getType()).getRank() - 1;
   Value columns = frame.dim(op.getScores(), last);
-  checkColumns(frame, used, columns);
+  checkColumns(frame, op.getScores(), used);
   frame.runIf(frame.below(column, frame.min(used, columns)), [&] {
     EntryScorer(op, frame, {row, position.sequence, entries})
         .storeColumn(column);

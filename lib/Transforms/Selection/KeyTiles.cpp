@@ -47,23 +47,28 @@ std::optional<KeyTiles> KeyTiles::choose(IndexScoresOp op) {
   Type element = cache.getElementType();
   FloatType lane = getLane(element, queries.getElementType());
   int64_t heads = queries.getDimSize(1), size = cache.getHeadSize();
-  bool converts = isMXFP4(cache);
-  bool hasScales = cache.isQuantized() && !hasTokenScales(cache) && !converts;
-  if (!lane || hasScales || cache.getLayout() || !op.getSumHeads() ||
+  bool hasConvertedKeys = isMXFP4(cache);
+  bool hasOtherScales =
+      cache.isQuantized() && !hasTokenScales(cache) && !hasConvertedKeys;
+  if (!lane || hasOtherScales || cache.getLayout() || !op.getSumHeads() ||
       op.getBlockSize() > 1 || heads % kHeads != 0 || size > kMostElements)
     return std::nullopt;
   int64_t groups = std::max<int64_t>(op.countQScales(), 1);
-  if (converts) {
+  if (hasConvertedKeys) {
     TileType type = getMatrixTile(lane, kMostKeys / 2, size);
-    return KeyTiles{type,    lane, heads, size, size / IndexScoresOp::kElements,
-                    converts};
+    return KeyTiles{type,
+                    lane,
+                    heads,
+                    size,
+                    size / IndexScoresOp::kElements,
+                    hasConvertedKeys};
   }
   constexpr int64_t bytesOfLane = 2;
   int64_t bytes = size * element.getIntOrFloatBitWidth() / 8;
   int64_t keys = bytes == bytesOfLane * size ? kMostKeys / 2 : kMostKeys;
   auto type = TileType::get(op.getContext(), keys, size, element,
                             getMatrixSwizzle(bytes / bytesOfLane));
-  return KeyTiles{type, lane, heads, size, groups, converts};
+  return KeyTiles{type, lane, heads, size, groups, hasConvertedKeys};
 }
 
 int64_t KeyTiles::countRows() const {

@@ -38,7 +38,7 @@ struct KeyTiles {
   /// without such scales.
   int64_t groups;
   /// Whether keys are MXFP4, which warps convert.
-  bool converts;
+  bool hasConvertedKeys;
 
   /// Whether elements are widened in registers.
   bool dequantizes() const { return key.getElementType() != lane; }

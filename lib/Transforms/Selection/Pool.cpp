@@ -23,6 +23,9 @@ using namespace mlir::kvcache;
 
 namespace {
 
+/// The most threads of a block.
+constexpr int64_t kMostThreads = 1024;
+
 /// Tokens of a sequence, from `begin` to before `end`.
 struct GroupTokens {
   Value begin, end;
@@ -200,16 +203,19 @@ void kvcache::expand(PoolOp op, const Frame &frame) {
   int64_t atOnce = frame.getFloatsAtOnce(size, {pooled.getElementType()});
   Split split = splitHead(size, size, getLanes(op.getCache(), size, atOnce));
   int64_t headThreads = split.getHeadThreads(heads, frame.blockThreads);
+  int64_t lanes = std::min(split.lanes, kMostThreads);
   Value rows = frame.dim(op.getPooled(), 0), headEnd = frame.index(heads);
   frame.forBlocks(
       {rows, headEnd}, {1, headThreads},
       [&](ValueRange block) {
-        frame.forThreads({headThreads, split.lanes}, [&](ValueRange thread) {
+        frame.forThreads({headThreads, lanes}, [&](ValueRange thread) {
           Value isUsed =
               frame.below(block[0], frame.countRows(op.getRowOffsets()));
           frame.runIf(isUsed, [&] {
-            poolRow(op, frame, split.unit, block[0],
-                    frame.add(block[1], thread[0]), thread[1]);
+            Value head = frame.add(block[1], thread[0]);
+            frame.forEach(thread[1], split.lanes, lanes, [&](Value lane) {
+              poolRow(op, frame, split.unit, block[0], head, lane);
+            });
           });
         });
       },

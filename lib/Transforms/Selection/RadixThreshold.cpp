@@ -8,9 +8,9 @@
 
 #include "RadixThreshold.h"
 
+#include "../Builders/WarpVote.h"
 #include "WarpScan.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -22,7 +22,7 @@ constexpr int64_t kDigits = int64_t(1) << kDigitBits;
 
 RadixThreshold::RadixThreshold(const RowTeam &team)
     : team(team), histogram(team.frame, kDigits),
-      digitsOfLane(team.frame.isGPU ? kDigits / kWarpLanes : kDigits) {}
+      digitsOfLane(team.frame.isGPU ? kDigits / kWarp : kDigits) {}
 
 Threshold RadixThreshold::find(const BlockArray &keys, Value count,
                                int64_t k) const {
@@ -66,7 +66,7 @@ RadixThreshold::Digit RadixThreshold::findDigit(Value rank) const {
   if (!frame.isGPU)
     return searchLane(frame.index(0), rank);
   // Every warp finds it, so that no thread has to wait for another.
-  Value lane = frame.rem(team.thread, kWarpLanes);
+  Value lane = frame.rem(team.thread, kWarp);
   Value sum = frame.i32(0);
   for (int64_t j = 0; j < digitsOfLane; ++j)
     sum = frame.add(sum,
@@ -75,11 +75,8 @@ RadixThreshold::Digit RadixThreshold::findDigit(Value rank) const {
   WarpScan scan(frame, team.thread, sum);
   Digit own = searchLane(lane, frame.sub(rank, scan.getExclusive()));
   Value hasDigit = frame.less(frame.i32(0), own.rank);
-  Value lanes = NVVM::VoteSyncOp::create(
-      frame.builder, frame.loc, frame.builder.getI32Type(), frame.i32(-1),
-      hasDigit, NVVM::VoteSyncKind::ballot);
-  Value owner =
-      math::CountTrailingZerosOp::create(frame.builder, frame.loc, lanes);
+  Value owner = math::CountTrailingZerosOp::create(frame.builder, frame.loc,
+                                                   ballot(frame, hasDigit));
   return {scan.shuffle(own.number, owner), scan.shuffle(own.rank, owner)};
 }
 

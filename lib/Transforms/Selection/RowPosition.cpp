@@ -34,9 +34,12 @@ RowPosition RowPosition::find(const Frame &frame,
   return {sequence, frame.add(length, own), length};
 }
 
-void kvcache::checkColumns(const Frame &frame, Value used, Value columns) {
-  if (frame.hasChecks)
-    CheckOp::create(frame.builder, frame.loc, used,
-                    frame.add(columns, frame.index(1)),
-                    "number of columns that a row of 'scores' needs");
+void kvcache::checkColumns(const Frame &frame, Value scores, Value used) {
+  if (!frame.hasChecks)
+    return;
+  Value columns =
+      frame.dim(scores, cast<MemRefType>(scores.getType()).getRank() - 1);
+  CheckOp::create(frame.builder, frame.loc, used,
+                  frame.add(columns, frame.index(1)),
+                  "number of columns that a row of 'scores' needs");
 }

@@ -34,7 +34,7 @@ struct RowPosition {
 };
 
 /// With checks, rows of scores have as many columns as the row uses.
-void checkColumns(const Frame &frame, Value used, Value columns);
+void checkColumns(const Frame &frame, Value scores, Value used);
 
 } // namespace mlir::kvcache
 

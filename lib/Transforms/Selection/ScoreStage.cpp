@@ -28,7 +28,7 @@ void ScoreStage::allocate() {
   auto allocateTile = [&](TileType type) {
     return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
   };
-  if (tiles.converts) {
+  if (tiles.hasConvertedKeys) {
     keys = allocateTile(tiles.key);
   } else {
     auto type = PipeType::get(op.getContext(), KeyTiles::kStages,

@@ -34,13 +34,13 @@ public:
   Value getPipe() const { return pipe; }
   /// The tile that warps convert; null with a pipe.
   Value getKeys() const { return keys; }
-  /// The queries of a row after those of the row before, a head in each row of
-  /// the tile.
+  /// The tile of queries: a row for each head of each row of the block.
   Value getQueries() const { return queries; }
-  /// The weights of a row of the block in each row; null without weights.
+  /// The tile of weights: a row for each row of the block. Null without
+  /// weights.
   Value getWeights() const { return weights; }
-  /// The scales of a group of a row of the block in each row, those of all
-  /// groups after each other; null without scales.
+  /// The tile of scales: a row for each group of each row of the block. Null
+  /// without scales.
   Value getScales() const { return scales; }
 
   /// Starts the copy of tile `number` of `count`, if there is one.

@@ -61,8 +61,8 @@ private:
   Value getFirstEntry(Value number) {
     return frame.add(work.begin, frame.mul(number, tiles.countKeys()));
   }
-  /// Begins to load the keys of a tile: the scales.
-  WarpKeys loadScales(Value firstEntry);
+  /// Begins to load the keys of a tile: finds entries, and loads scales.
+  WarpKeys beginKeys(Value firstEntry);
   /// Loads the groups of each fragment of keys.
   SmallVector<Value> loadKeys(Value tile);
   /// Loads the scales of elements `d` of the keys of a fragment; null without
@@ -129,7 +129,7 @@ void TiledScorer::findEntries(Value firstEntry) {
   work.visible =
       RowPosition::find(frame, operands, work.row, work.sequence).visible;
   Value entries = countEntries(last), columns = frame.dim(op.getScores(), 1);
-  checkColumns(frame, entries, columns);
+  checkColumns(frame, op.getScores(), entries);
   work.begin = firstEntry;
   Value end = frame.add(
       firstEntry, frame.index(KeyTiles::kTilesOfBlock * tiles.countKeys()));
@@ -144,7 +144,7 @@ void TiledScorer::scoreTiles() {
   int64_t keys = tiles.countKeys();
   Value entries = frame.sub(work.end, work.begin);
   Value count = frame.div(frame.add(entries, frame.index(keys - 1)), keys);
-  if (tiles.converts)
+  if (tiles.hasConvertedKeys)
     scoreConvertedTiles(count);
   else
     scoreCopiedTiles(count);
@@ -158,7 +158,7 @@ void TiledScorer::scoreCopiedTiles(Value count) {
   gpu::BarrierOp::create(frame.builder, frame.loc);
   frame.loop(frame.index(0), count, frame.index(1), [&](Value number) {
     stage.copyTile(work, frame.add(number, frame.index(ahead)), count);
-    WarpKeys keys = loadScales(getFirstEntry(number));
+    WarpKeys keys = beginKeys(getFirstEntry(number));
     SmallVector<Type> types(tiles.countFragments() * tiles.groups,
                             tiles.getFragment());
     keys.groups = b.consumeAll(stage.getPipe(), number, types,
@@ -175,7 +175,7 @@ void TiledScorer::scoreConvertedTiles(Value count) {
   scf::ForOp::create(
       frame.builder, frame.loc, frame.index(0), count, frame.index(1), first,
       [&](OpBuilder &, Location, Value number, ValueRange loaded) {
-        WarpKeys keys = loadScales(getFirstEntry(number));
+        WarpKeys keys = beginKeys(getFirstEntry(number));
         converter.store(loaded, stage.getKeys());
         Value next = frame.add(number, frame.index(1));
         SmallVector<Value> ahead = converter.load(getFirstEntry(next));
@@ -192,7 +192,7 @@ void TiledScorer::scoreKeys(const WarpKeys &keys) {
     for (int64_t head = 0; head < tiles.heads; head += KeyTiles::kHeads)
       sums = addHeads(keys, sums, row, head);
     for (auto [i, sum] : llvm::enumerate(sums)) {
-      Value scales = tiles.converts ? Value() : keys.scales[i];
+      Value scales = tiles.hasConvertedKeys ? Value() : keys.scales[i];
       storeScores(sum, scales, keys.entries[i], row);
     }
   });
@@ -205,9 +205,9 @@ Value TiledScorer::getFirstKey(int64_t fragment) {
       KeyTiles::kKeys);
 }
 
-WarpKeys TiledScorer::loadScales(Value firstEntry) {
+WarpKeys TiledScorer::beginKeys(Value firstEntry) {
   WarpKeys keys;
-  int64_t groups = tiles.converts ? tiles.groups : 1;
+  int64_t groups = tiles.hasConvertedKeys ? tiles.groups : 1;
   for (int64_t i = 0; i < tiles.countFragments(); ++i) {
     keys.entries.push_back(frame.add(firstEntry, getFirstKey(i)));
     for (int64_t group = 0; group < groups; ++group)
@@ -259,7 +259,7 @@ Value TiledScorer::multiply(const WarpKeys &keys, int64_t fragment, Value row,
           b.load(getAcc(), scales,
                  frame.add(frame.mul(row, tiles.groups), frame.index(group)),
                  frame.index(head), LoadForm::Repeated);
-    Value keyScales = tiles.converts ? keys.scales[number] : Value();
+    Value keyScales = tiles.hasConvertedKeys ? keys.scales[number] : Value();
     sum = addScaled(product, keyScales, queryScales, sum);
   }
   return sum;

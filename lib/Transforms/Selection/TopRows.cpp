@@ -14,8 +14,6 @@
 #include "ScoreKeys.h"
 #include "SplitCandidates.h"
 
-#include "kvcache/IR/CheckOps.h"
-
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -53,7 +51,7 @@ public:
     Value isUsed = frame.below(row[0], frame.countRows(op.getRowOffsets()));
     frame.runIf(isUsed, [&] {
       Value all = findCandidates().count;
-      checkScores(all);
+      checkColumns(frame, op.getScores(), all);
       ChunkRanks ranks(team);
       CandidateBuffer buffer(team, ranks, op.countSelected());
       SplitCandidates splits(op, frame, row);
@@ -79,27 +77,25 @@ private:
     return {position, frame.div(rounded, width)};
   }
 
-  /// With checks, the row has a score of each candidate.
-  void checkScores(Value candidates) {
-    if (!frame.hasChecks)
-      return;
-    int64_t columns = cast<MemRefType>(op.getScores().getType()).getRank() - 1;
-    CheckOp::create(
-        frame.builder, frame.loc, candidates,
-        frame.add(frame.dim(op.getScores(), columns), frame.index(1)),
-        "number of candidates of a row of 'scores'");
-  }
-
   void selectRow() {
     Candidates all = findCandidates();
-    checkScores(all.count);
+    checkColumns(frame, op.getScores(), all.count);
     ChunkRanks ranks(team);
     CandidateBuffer buffer(team, ranks, op.countSelected());
+    // The loops over candidates need the registers.
+    BlockArray kept(frame, 2);
+    Value first = frame.index(0), second = frame.index(1);
+    frame.runIf(frame.equal(team.thread, first), [&] {
+      kept.store(frame.toI32(all.position.sequence), first);
+      kept.store(frame.toI32(all.position.visible), second);
+    });
+    // All threads wait before the selection ends.
     Value count = frame.fromI32(selectCandidates(buffer, all.count));
+    Value sequence = frame.fromI32(kept.load(first));
+    Value visible = frame.fromI32(kept.load(second));
     forColumns([&](Value column) {
-      auto [token, isToken] =
-          findToken(buffer, column, count, all.position.visible);
-      storeToken(column, all.position.sequence, token, isToken);
+      auto [token, isToken] = findToken(buffer, column, count, visible);
+      storeToken(column, sequence, token, isToken);
     });
   }
 
@@ -203,9 +199,9 @@ void kvcache::expand(TopRowsOp op, const Frame &frame) {
   for (int64_t dimension = 0; dimension < rank - 1; ++dimension)
     ends.push_back(frame.dim(op.getIds(), dimension));
   int64_t threads = frame.isGPU ? op.getBlockThreads().value_or(kThreads) : 1;
-  auto forRows = [&](ArrayRef<Value> ends, auto select) {
+  auto forRows = [&](ArrayRef<Value> blocks, auto select) {
     frame.forBlocks(
-        ends, SmallVector<int64_t>(ends.size(), 1),
+        blocks, SmallVector<int64_t>(blocks.size(), 1),
         [&](ValueRange block) {
           frame.forThreads({threads}, [&](ValueRange thread) {
             RowTeam team{frame, thread[0], threads};

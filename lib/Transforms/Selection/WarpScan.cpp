@@ -15,12 +15,11 @@ using namespace mlir::kvcache;
 
 WarpScan::WarpScan(const Frame &frame, Value thread, Value number)
     : frame(frame), number(number), inclusive(number) {
-  Value lane = frame.toI32(frame.rem(thread, kWarpLanes));
-  for (int32_t offset = 1; offset < kWarpLanes; offset *= 2) {
-    Value other =
-        gpu::ShuffleOp::create(frame.builder, frame.loc, inclusive, offset,
-                               kWarpLanes, gpu::ShuffleMode::UP)
-            .getShuffleResult();
+  Value lane = frame.toI32(frame.rem(thread, kWarp));
+  for (int32_t offset = 1; offset < kWarp; offset *= 2) {
+    Value other = gpu::ShuffleOp::create(frame.builder, frame.loc, inclusive,
+                                         offset, kWarp, gpu::ShuffleMode::UP)
+                      .getShuffleResult();
     Value isFirst = frame.below(lane, frame.i32(offset));
     inclusive = frame.add(
         inclusive, arith::SelectOp::create(frame.builder, frame.loc, isFirst,
@@ -30,6 +29,6 @@ WarpScan::WarpScan(const Frame &frame, Value thread, Value number)
 
 Value WarpScan::shuffle(Value value, Value lane) const {
   return gpu::ShuffleOp::create(frame.builder, frame.loc, value, lane,
-                                frame.i32(kWarpLanes), gpu::ShuffleMode::IDX)
+                                frame.i32(kWarp), gpu::ShuffleMode::IDX)
       .getShuffleResult();
 }

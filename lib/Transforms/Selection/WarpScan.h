@@ -13,9 +13,6 @@
 
 namespace mlir::kvcache {
 
-/// Lanes of a warp.
-constexpr int64_t kWarpLanes = 32;
-
 /// Adds a number of each lane of a warp to those of the lanes before.
 class WarpScan {
 public:

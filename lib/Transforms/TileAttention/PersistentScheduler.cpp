@@ -8,6 +8,7 @@
 
 #include "PersistentScheduler.h"
 
+#include "../Builders/WarpVote.h"
 #include "../PlanAttention/TileSizes.h"
 #include "EntrySearch.h"
 
@@ -71,9 +72,7 @@ void PersistentScheduler::run(
     // The lane whose entry has the item, if there is one.
     Value number = frame.sub(frame.sub(wholeItem, group.before),
                              frame.sub(group.inclusive, group.own));
-    Value having = NVVM::VoteSyncOp::create(builder, loc, i32, frame.i32(-1),
-                                            frame.below(number, group.own),
-                                            NVVM::VoteSyncKind::ballot);
+    Value having = ballot(frame, frame.below(number, group.own));
     Value first = LLVM::CountTrailingZerosOp::create(builder, loc, i32, having,
                                                      /*is_zero_poison=*/false);
     Value entry = frame.add(group.base, first);

@@ -8,11 +8,11 @@
 
 #include "TileList.h"
 
+#include "../Builders/WarpVote.h"
 #include "../PlanAttention/TileSizes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -50,12 +50,7 @@ void TileList::compact(Value lane, Value count) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   Type i32 = builder.getI32Type();
-  Value before = frame.sub(
-      arith::ShLIOp::create(builder, loc, frame.i32(1), frame.toI32(lane)),
-      frame.i32(1));
-  auto countBits = [&](Value bits) -> Value {
-    return math::CtPopOp::create(builder, loc, bits);
-  };
+  Value before = getLowerLanes(frame, lane);
   auto loop = scf::ForOp::create(
       builder, loc, frame.index(0), count, frame.index(kWarp),
       ValueRange{frame.i32(0)},
@@ -65,21 +60,19 @@ void TileList::compact(Value lane, Value count) {
             frame.below(tile, count), [&] { return entries->load(tile); },
             [&] { return frame.i32(kUnseen); });
         Value isSeen = frame.below(frame.i32(kUnseen), state);
-        Value votes =
-            NVVM::VoteSyncOp::create(builder, loc, i32, frame.i32(-1), isSeen,
-                                     NVVM::VoteSyncKind::ballot);
+        Value votes = ballot(frame, isSeen);
         // An entry that is stored may be another lane's that was loaded.
         NVVM::SyncWarpOp::create(builder, loc, frame.i32(-1));
         frame.runIf(isSeen, [&] {
-          Value own = arith::AndIOp::create(builder, loc, votes, before);
+          Value own = countLanes(frame, votes, before);
           Value isPart = arith::ExtUIOp::create(
               builder, loc, i32, frame.equal(state, frame.i32(kPart)));
           Value number = frame.mul(frame.toI32(tile), frame.i32(2));
           entries->store(frame.add(number, isPart),
-                         frame.fromI32(frame.add(length[0], countBits(own))));
+                         frame.fromI32(frame.add(length[0], own)));
         });
         scf::YieldOp::create(builder, loc,
-                             frame.add(length[0], countBits(votes)));
+                             frame.add(length[0], countLanes(frame, votes)));
       });
   frame.runIf(frame.equal(lane, frame.index(0)), [&] {
     entries->store(loop.getResult(0), frame.index(kListedTiles));

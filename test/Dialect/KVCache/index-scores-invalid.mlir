@@ -225,3 +225,15 @@ func.func @groups_of_query_scales(%q: memref<?x4x32xi8>, %cache: !cache, %n: mem
   kvcache.index_scores %q, %cache rows %n outs(%scores) q_scales %s {sum_heads} : memref<?x4x32xi8>, !cache, memref<?xi32>, memref<?x?xf32>, memref<?x4x4xf8E8M0FNU>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C11) of index_scores
+func.func @batch_of_index_scores(%q: memref<?x4x64xbf16>, %cache: !cache, %n: memref<4xi32>, %scores: memref<?x?xf32>, %lengths: memref<2xi32>) {
+  // expected-error @below {{expects 'lengths' to have a number for each sequence of 'row_offsets', got 'memref<2xi32>' and 'memref<4xi32>'}}
+  kvcache.index_scores %q, %cache rows %n outs(%scores) lengths %lengths {sum_heads} : memref<?x4x64xbf16>, !cache, memref<4xi32>, memref<?x?xf32>, memref<2xi32>
+  return
+}

@@ -286,3 +286,27 @@ func.func @elements_of_workspace(%scores: memref<?x?xf32>, %cache: !cache, %n: m
   kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>, memref<?x4x16xi32, strided<[?, 8, 1]>>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C9) of top_rows
+func.func @space_of_workspace(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x8xi32>, %workspace: memref<?x2x16xi32, 3>) {
+  // expected-error @below {{expects 'workspace' in the default memory space, got 'memref<?x2x16xi32, 3>'}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>, memref<?x2x16xi32, 3>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C10) of top_rows
+func.func @batch(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<4xi32>, %ids: memref<?x8xi32>, %lengths: memref<2xi32>) {
+  // expected-error @below {{expects 'lengths' to have a number for each sequence of 'row_offsets', got 'memref<2xi32>' and 'memref<4xi32>'}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) lengths %lengths : memref<?x?xf32>, !cache, memref<4xi32>, memref<?x8xi32>, memref<2xi32>
+  return
+}

@@ -324,6 +324,25 @@ def test_index_scores_do_not_depend_on_other_rows(target, cache):
         np.testing.assert_array_equal(alone[0], together[row])
 
 
+@pytest.mark.parametrize(("heads", "block", "target"), [
+    *((2, block, target) for block in (1, 4) for target in TARGETS),
+    *((16, 1, chip) for chip in CHIPS),
+])
+def test_nan_is_the_score_of_a_column_of_nan_alone(heads, block, target):
+    """With ``relu``, too; the last block has a token."""
+    params = make_params("bf16", 32)
+    step, keys = make_step(params, (8,), (1,))
+    for token in (0, 1, 2, 3, 6):
+        step.blocks[0][step.lut[0, 0], 0, 0, token] = keys[0][token] = np.nan
+    q = np.ones((1, heads, 32), ml_dtypes.bfloat16)
+    operation = kvcache.ops.index_scores(params, heads, relu=True, sum_heads=True, block=block, target=target)
+    columns = -(-9 // block)
+    out = run(operation, step, q, None, columns, None)
+    single = score(step, keys, q, relu=True, sum_heads=True, columns=9)[0]
+    expected = [single[0], np.nanmax(single[4:8]), single[8]] if block == 4 else single
+    np.testing.assert_array_equal(out[0], np.array(expected, np.float32))
+
+
 @pytest.mark.parametrize("target", [CPU, CHIPS[2]])
 def test_scored_and_selected_tokens_are_those_of_a_sort(target):
     """The three steps of DeepSeek's sparse attention, against a sort of the model's scores."""

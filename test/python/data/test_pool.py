@@ -161,6 +161,18 @@ def test_pool_with_few_threads():
     check(CHIPS[0], "bf16", 4, "min_max", block_threads=32)
 
 
+@pytest.mark.parametrize(("size", "target"), [(8192, CPU), *((size, CHIPS[0]) for size in (8192, 8200, 16384))])
+def test_pool_of_more_elements_than_a_block_loads_at_once(size, target):
+    params = KVCacheParams("f32", 1, size, page_size=PAGE, total_num_layers=1, is_mla=True)
+    blocks = np.random.default_rng(size).integers(-9, 9, (1, 1, 1, PAGE, 1, size)).astype(np.float32)
+    step = StepInputs.of(
+        blocks=blocks, lengths=np.array([0], np.int32), lut=np.array([[0]], np.int32), row_offsets=np.array([0, 2], np.int32)
+    )
+    out = np.zeros((2, 1, size), np.float32)
+    kvcache.ops.pool(params, 2, target=target)(step, 0, out=out)
+    np.testing.assert_array_equal(out[1, 0], blocks[0, 0, 0, :2, 0].mean(axis=0))
+
+
 def test_summaries_are_the_keys_of_quest():
     """The score of a block is the sum over elements of the larger of q times its largest and its smallest key."""
     params, step, stored = make_step("fp8")

@@ -361,7 +361,7 @@ def test_checks_of_candidates_and_pages(target, monkeypatch):
     operation = kvcache.ops.top_rows(PARAMS, 8, target=target, bounds_checks=True)
     monkeypatch.setattr("kvcache.ops.selection.check_columns", lambda *_: None)
     out = np.empty((1, 8), np.int32)
-    with pytest.raises(kvcache.CheckError, match="number of candidates of a row of 'scores' is out of range"):
+    with pytest.raises(kvcache.CheckError, match="number of columns that a row of 'scores' needs is out of range"):
         operation(make_step([20], [1]), draw_scores((1, 20)), out=out)
     in_splits = kvcache.ops.top_rows(PARAMS, 8, splits=2, target=target, bounds_checks=True)
     monkeypatch.setattr("kvcache.ops.selection.check_rows", lambda *_, **__: None)
