@@ -30,9 +30,9 @@ def KVCache_PoolOp : KVCache_WholeCacheOp<"pool", [KVCache_TiledOpInterface]> {
       values v, and the other half their gates z. The summary of the keys t is
       `sum_t(exp(z_t) * v_t) / sum_t(exp(z_t))`.
 
-    With `overlap`, values and gates each have two halves. The sums are over 2w
-    tokens: of those of the previous group the first halves, and of those of this
-    group the second ones. The first group of a sequence has no previous one. This
+    With `overlap`, values and gates each have two halves. The sums are over the
+    tokens of the previous group, with their first halves, and over those of this
+    group, with their second halves. The first group of a sequence has no previous one. This
     is how DeepSeek V4 compresses: its gates include a bias of each token of a
     group.
 
@@ -130,27 +130,30 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     - with `sum_heads`, `s(r, t) = sum_h s(r, h, t)`.
 
     `scores[r, t]`, or `scores[r, h, t]` without `sum_heads`, is that number. With
-    `block`, column c is the largest score of the entries of `[c * B, (c + 1) * B)`
-    that the row sees. Then a NaN is smaller than every number. Columns without an
-    entry, and rows of padding, stay as they are. The order of sums is not
-    specified. If all elements of a token have one scale, it is multiplied with
-    last.
+    `block` B, column c is the largest score of the entries of
+    `[c * B, (c + 1) * B)` that the row sees. Then a NaN is smaller than every
+    number, so only a column of NaNs alone is NaN. With `relu`, a NaN stays NaN.
+    Columns without an entry, and rows of padding, stay as they are. The order of
+    sums is not specified. If all elements of a token have one scale, of f32 or
+    f8E8M0FNU, sums are multiplied by it; other scales multiply elements.
 
     With `q_scales`, queries have the format MXFP4: a byte of `q` has two
     elements of f4E2M1FN, the first one in its low bits. Element d is multiplied by
-    `q_scales[r, h, d div 32]`.
+    `q_scales[r, h, d div 32]`. Products that are multiplied by one of their scales
+    are f32, too: if they overflow, the score is infinite or NaN.
 
-    With `kvcache-expand-ops{checks=1}`, a row that needs more columns than
-    `scores` has is an error. Without, it has the scores of these columns.
+    With `kvcache-expand-ops{checks=1}`, a row that needs more columns than the N
+    of `scores` is an error. Without, it has the scores of these columns.
 
     On a GPU, tensor cores multiply if all of this holds:
 
     - `sum_heads`, without `block`, of a multiple of 16 heads,
     - keys of at most 128 elements: of f8E4M3FN, f8E5M2, f16 or bf16, with at most
       one scale for a token, or of f4E2M1FN with a scale for 32 elements (MXFP4),
+    - scales of tokens of f32 or f8E8M0FNU, and a cache without `layout`,
     - queries of fp8, of MXFP4, or of the elements of products: bf16 for keys of
       bf16, and f16 otherwise. So keys and queries are exact, and sums are f32.
-      Of MXFP4, 32 elements are a product of their own, which is then scaled.
+      With MXFP4, 32 elements are a product of their own, which is then scaled.
 
     A block then scores eight tiles of 128 keys of fp8, or of 64 others, for
     `128 div Hi` rows of a sequence: it reads each key once for all of these.
@@ -167,13 +170,15 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
       which the second is the heads of `q`.
     - (C4) `weights` has the heads of `q`, and `q`, `q_scales`, `weights` and
       `scores` have one number of rows.
-    - (C5) `scores` shares no memory with another operand.
+    - (C5) `scores` is neither `q` nor `weights`. If it shares memory with an operand
+      in another way, the result is undefined.
     - (C6) `block_threads` is a multiple of 32 from 32 to 1024.
     - (C7) no two elements of `scores` share memory.
     - (C8) a `width` of more than 1 needs `lengths`.
     - (C9) `q` has elements of i8 with `q_scales`, and only then.
     - (C10) `q_scales` has the heads of `q`, and E / 32 scales of each, which
       are contiguous.
+    - (C11) `lengths` has a number for each sequence of `row_offsets`.
 
     Example:
 
@@ -189,6 +194,19 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
         {relu, sum_heads}
         : memref<?x64x128xf8E4M3FN>, !cache, memref<?xi32>, memref<?x?xf32>,
           memref<?x64xf32>
+      return
+    }
+
+    !mxfp4 = !kvcache.paged<f4E2M1FN, #index, page_size = 64,
+                            scale = f8E8M0FNU, granularity = 32>
+
+    func.func @score_mxfp4(%q: memref<?x64x64xi8>, %cache: !mxfp4,
+                           %rows: memref<?xi32>, %scores: memref<?x?xf32>,
+                           %q_scales: memref<?x64x4xf8E8M0FNU>) {
+      kvcache.index_scores %q, %cache rows %rows outs(%scores)
+        q_scales %q_scales {sum_heads}
+        : memref<?x64x64xi8>, !mxfp4, memref<?xi32>, memref<?x?xf32>,
+          memref<?x64x4xf8E8M0FNU>
       return
     }
     ```
@@ -249,13 +267,14 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     - `(p + w) div w` without: one of their tokens is.
 
     The op selects k candidates, or all if there are fewer: the first `first`,
-    the last `last`, and then those with the largest scores. Of equal scores, the
+    the last `last`, and then those with the largest scores. If scores are equal, the
     candidate of smaller number is first. -0 equals +0, and a NaN is smaller than
     every number. So the selection depends on the scores alone, and neither on
     the target nor on other rows.
 
-    A row of `ids` has the slots of the selection, `page * P + t mod P` as
-    `remap_rows` computes them, in ascending order of tokens:
+    A row of `ids` has the slots of the selection, in ascending order of tokens.
+    With pages of P entries, the slot of t is `page * P + t mod P`, as `remap_rows`
+    computes it:
 
     - without `expand`, t is the candidate's number, for a cache with an entry
       for each candidate,
@@ -265,7 +284,7 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     -1 follows the last. Rows of padding are -1. So `ids` has
     `k * (expand ? w : 1) + (tail ? w - 1 : 0)` columns. `tokens` has the numbers
     t in place of slots. With `kvcache-expand-ops{checks=1}`, a row with
-    more candidates than columns of `scores` is an error.
+    more candidates than the N columns of `scores` is an error.
 
     On a GPU, a block selects from one row of `scores`, which it reads once.
     `block_threads` is the number of its threads, by default 1024.
@@ -273,7 +292,10 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     With `workspace`, the candidates of a row are in S splits of consecutive
     ones: a block selects k of each, and a second launch k of these. The result
     is the same, and it takes less time if the rows are too few for all
-    multiprocessors. The workspace then has the k candidates and their keys.
+    multiprocessors. A split of a row is k candidates in the workspace, and then
+    their k sort keys: integers that sort as scores do. The op writes them before it
+    reads them, so their content before is arbitrary, and after undefined. The
+    memory is in use until the second launch ends.
 
     Constraints:
     - (C1) `scores` and `ids` have as many dimensions, and the same sizes except
@@ -282,12 +304,14 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     - (C3) `first + last` is at most k.
     - (C4) `tail` requires `whole` and `expand`.
     - (C5) the cache is paged, and no view of scales.
-    - (C6) `ids`, `tokens` and `workspace` share no memory with each other or with
-      another operand.
+    - (C6) `tokens` is not `ids`. If `ids`, `tokens` or `workspace` shares memory with
+      an operand in another way, the result is undefined.
     - (C7) `block_threads` is a multiple of 32 from 32 to 1024.
     - (C8) no two elements of `ids`, `tokens` or `workspace` share memory.
     - (C9) `workspace` has the dimensions of `scores` and one more, and the same
-      sizes except for the last two: S, static and from 2 to 256, and 2k.
+      sizes except for the last two: S, static and from 2 to 256, and 2k. It is in
+      the default memory space.
+    - (C10) `lengths` has a number for each sequence of `row_offsets`.
 
     Example:
 
@@ -299,6 +323,16 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
                       %rows: memref<?xi32>, %ids: memref<?x2048xi32>) {
       kvcache.top_rows %scores, %cache rows %rows outs(%ids)
         : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x2048xi32>
+      return
+    }
+
+    func.func @select_in_splits(%scores: memref<?x?xf32>, %cache: !cache,
+                                %rows: memref<?xi32>, %ids: memref<?x512xi32>,
+                                %workspace: memref<?x8x1024xi32>) {
+      kvcache.top_rows %scores, %cache rows %rows outs(%ids)
+        workspace %workspace
+        : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x512xi32>,
+          memref<?x8x1024xi32>
       return
     }
     ```
