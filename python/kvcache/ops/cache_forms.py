@@ -35,6 +35,7 @@ class CacheForm:
         table: The kind of lookup table, one of ``TABLES``.
         rope: The parameters of the last elements of latent rows, if they have a tensor
             of their own.
+        keys_only: Whether the operation leaves out values with tensors of their own.
     """
 
     params: KVCacheParams
@@ -42,6 +43,7 @@ class CacheForm:
     separate: bool = False
     table: str = "dense"
     rope: KVCacheParams | None = None
+    keys_only: bool = False
 
     @classmethod
     def of(
@@ -51,6 +53,7 @@ class CacheForm:
         value_params: KVCacheParams | None = None,
         table: str = "dense",
         rope_params: KVCacheParams | None = None,
+        keys_only: bool = False,
     ) -> CacheForm:
         """Checks the arguments of the functions of ``kvcache.ops``."""
         check_instance(KVCacheParams, params=params)
@@ -68,13 +71,16 @@ class CacheForm:
             if not separate:
                 raise ValueError("expects 'rope_params' only with 'separate'")
             _check_rope(params, rope_params)
-        return cls(params, value_params or params, bool(separate), table, rope_params)
+        values = value_params or params
+        keys_only = keys_only and bool(separate)
+        return cls(params, values, bool(separate), table, rope_params, keys_only)
 
     @cached_property
     def roles(self) -> tuple[str, ...]:
         if self.rope is not None:
             return ("key", "rope")
-        return ("key",) if self.params.is_mla else ("key", "value")
+        is_alone = self.params.is_mla or self.keys_only
+        return ("key",) if is_alone else ("key", "value")
 
     @property
     def row_dim(self) -> int:

@@ -274,7 +274,7 @@ def index_scores(
         dtype: The type of queries: f32, f16, bf16, fp8, or f4E2M1FN for MXFP4 with
             scales. By default f32, f16 or bf16 as the cache, otherwise bf16.
         target: As in ``jit``.
-        separate: As for ``append``, like ``table``.
+        separate: As for ``append``, like ``table``; values are not read.
         table: As for ``append``.
         block_threads: As for ``append``.
         bounds_checks: As in ``jit``.
@@ -285,7 +285,7 @@ def index_scores(
         TypeError: An argument is not a number, or not a flag.
     """
     check_flag(bounds_checks=bounds_checks)
-    cache = CacheForm.of(params, separate, None, table)
+    cache = CacheForm.of(params, separate, None, table, keys_only=True)
     name = dense_dtype(params, None)
     if dtype is not None:
         name = check_index_queries("dtype", dtype)

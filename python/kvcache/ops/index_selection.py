@@ -258,7 +258,7 @@ def index_rows(
         splits: As for ``top_rows``.
         dtype: As for ``index_scores``.
         target: As in ``jit``.
-        separate: As for ``append``, for both caches.
+        separate: As for ``append``, for both caches; values are not read.
         table: As for ``append``, for both caches.
         block_threads: As for ``index_scores`` and for ``top_rows``, for both.
         bounds_checks: As in ``jit``.
@@ -269,8 +269,8 @@ def index_rows(
         TypeError: An argument is not a number, or not a flag.
     """
     check_flag(bounds_checks=bounds_checks)
-    index = CacheForm.of(index_params, separate, None, table)
-    cache = CacheForm.of(params, separate, None, table)
+    index = CacheForm.of(index_params, separate, None, table, keys_only=True)
+    cache = CacheForm.of(params, separate, None, table, keys_only=True)
     check_paged(params)
     name = dense_dtype(index_params, None)
     if dtype is not None:

@@ -191,7 +191,7 @@ def pool(
         dtype: The type of summaries and of ``new``: f32, f16 or bf16. By default that of
             the cache, or bf16 if its elements have 8 bits or less.
         target: As in ``jit``.
-        separate: As for ``append``, like ``table``.
+        separate: As for ``append``, like ``table``; values are not read.
         table: As for ``append``.
         block_threads: As for ``append``.
         bounds_checks: As in ``jit``.
@@ -202,7 +202,7 @@ def pool(
         TypeError: An argument is not a number, or not a flag.
     """
     check_flag(bounds_checks=bounds_checks)
-    cache = CacheForm.of(params, separate, None, table)
+    cache = CacheForm.of(params, separate, None, table, keys_only=True)
     name = dense_dtype(params, dtype)
     tiling = Tiling(block_threads).checked()
     spec = PoolSpec(cache, name, width, kind, overlap, tiling)

@@ -353,7 +353,7 @@ def top_rows(
             256, for few rows of many columns. More than 1 needs a ``workspace``; the
             result is the same.
         target: As in ``jit``.
-        separate: As for ``append``, like ``table``.
+        separate: As for ``append``, like ``table``; values are not read.
         table: As for ``append``.
         block_threads: On a GPU, the threads of a thread block: a multiple of 32 from 32
             to 1024; 1024 by default.
@@ -365,7 +365,7 @@ def top_rows(
         TypeError: An argument is not a number, or not a flag.
     """
     check_flag(bounds_checks=bounds_checks)
-    cache = CacheForm.of(params, separate, None, table)
+    cache = CacheForm.of(params, separate, None, table, keys_only=True)
     check_paged(params)
     tiling = Tiling(block_threads).checked()
     choices = width, whole, expand, tail, first, last, splits

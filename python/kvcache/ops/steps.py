@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,8 @@ def take_step(
     ``name`` is that of the step in errors.
     """
     check_instance(StepInputs, **{name: inputs})
+    if form.keys_only and inputs.value_blocks:
+        inputs = replace(inputs, value_blocks=(), value_scales=())
     _check_form(inputs, form, needs_table)
     given = _take_cache(inputs, form, layer, device)
     if has_layer and not form.separate:

@@ -240,6 +240,24 @@ def test_rows_do_not_depend_on_the_output_of_tokens(target):
     np.testing.assert_array_equal(outs[0], outs[1])
 
 
+@pytest.mark.parametrize("heads", [1, 2])
+def test_values_of_a_separate_cache_are_not_read(heads):
+    """Values of another head size, as in DeepSeek's prompts, or none."""
+    params = KVCacheParams("f32", heads, 32, page_size=PAGE, total_num_layers=1, is_mla=heads == 1)
+    step, scores = make_step([30], [1]), draw_scores((1, 31))
+    keys, values = np.ones((2, PAGE, heads, 32), np.float32), np.zeros((2, PAGE, heads, 8), np.float32)
+    table = {"lengths": step.lengths, "lut": step.lut, "row_offsets": step.row_offsets}
+    operation = kvcache.ops.top_rows(params, 8, separate=True)
+    pool = kvcache.ops.pool(params, 31, separate=True)
+    expected, _ = expect(step, scores[:, None], 8, Options())
+    for given in ({}, {"values": values}):
+        inputs, out, summary = StepInputs.of(keys=keys, **given, **table), np.zeros((1, 8), np.int32), np.zeros((1, heads, 32), np.float32)
+        operation(inputs, scores, out=out)
+        np.testing.assert_array_equal(out, expected[:, 0])
+        pool(inputs, 0, out=summary)
+        assert (summary == 1).all()
+
+
 def test_attention_reads_the_selected_rows():
     """All tokens selected: attention to the rows is attention to the sequence."""
     step = make_step([29], [1])
