@@ -188,8 +188,9 @@ public:
   void complete(Copy copy, const Order::End &end);
   /// The ends of all copies by the thread itself (cp.async) that are done.
   Clocks getCopies(const Thread &thread);
-  /// Publishes in `into` that copies are done, and nothing else.
+  /// The ends of all copies that the thread is ordered after.
   Clocks getSeenCopies(const Thread &thread) const;
+  /// Publishes in `into` that copies are done, and nothing else.
   void releaseCopies(const Clocks &ends, ReleaseClock &into);
   void releaseCopy(const Order::End &end, ReleaseClock &into);
 
