@@ -89,11 +89,28 @@ static LogicalResult verifySource(Operation *op, Value pipe) {
                          "the same function");
 }
 
+/// (C4)
+static LogicalResult verifyRole(ProduceOp op) {
+  auto roles = op->getParentOfType<WarpRolesOp>();
+  if (!roles)
+    return success();
+  if (!roles.getRoles().front().isAncestor(op->getParentRegion()))
+    return op.emitOpError("expects to be in the first role of "
+                          "'kvcache.warp_roles'");
+  int64_t producers = op.getPipe().getType().getProducers();
+  if (roles.getWarps().front() == producers)
+    return success();
+  return op.emitOpError("expects its role to have as many warps as the pipe "
+                        "has 'producers' (")
+         << producers << "), got " << roles.getWarps().front();
+}
+
 LogicalResult ProduceOp::verify() {
   // (C1), (C3)
-  if (failed(verifyTiles(*this, getPipe().getType(), getBody())))
+  if (failed(verifyTiles(*this, getPipe().getType(), getBody())) ||
+      failed(verifySource(*this, getPipe())))
     return failure();
-  return verifySource(*this, getPipe());
+  return verifyRole(*this);
 }
 
 /// Whether the op may write memory. `kvcache.check` is allowed everywhere.

@@ -65,6 +65,63 @@ gpu.module @kernels {
     }
     gpu.return
   }
+
+  // A commit publishes no zeros that the warp has stored: an arrival does.
+  // CHECK-LABEL: gpu.func @commit_after_stores(
+  // CHECK:         nvgpu.mbarrier.init %[[BARS:.*]][%c2], %c2
+  // CHECK:         nvgpu.mbarrier.init %[[BARS]][%c3], %c2
+  // CHECK:         kvcache.tmem_mma
+  // CHECK:         %[[ELECTED:.*]] = nvvm.elect.sync
+  // CHECK-NEXT:    scf.if %[[ELECTED]] {
+  // CHECK-NEXT:      nvgpu.mbarrier.arrive %[[BARS]][%[[SLOT:.*]]]
+  // CHECK-NEXT:      kvcache.tmem_commit %[[BARS]][%[[SLOT]]]
+  // CHECK-NEXT:    }
+  gpu.func @commit_after_stores(%k: !cache, %zeros: vector<8xbf16>, %i: index) kernel attributes {known_block_size = array<i32: 192, 1, 1>} {
+    %d = kvcache.tmem_alloc : !kvcache.tmem_tile<64x64xf32>
+    %ring = kvcache.pipe : !ring
+    kvcache.warp_roles warps [1, 1, 4] {
+      kvcache.produce %ring[%i] : !ring {
+      ^bb0(%ks: !kt):
+        kvcache.async_load_tile %k[%i, %i, %i, %i] to %ks : !cache, !kt
+      }
+    }, {
+      kvcache.consume %ring[%i] commit : !ring {
+      ^bb0(%ks: !kt):
+        kvcache.tile_store %zeros, %ks[%i, %i] : vector<8xbf16>, !kt
+        kvcache.tmem_mma %ks[%i, %i], %ks[%i, %i] into %d : !kt, !kt, !kvcache.tmem_tile<64x64xf32>
+      }
+    }, {
+    }
+    gpu.return
+  }
+
+  // All warps of two roles free a slot, by one lane each.
+  // CHECK-LABEL: gpu.func @two_consumers(
+  // CHECK:         nvgpu.mbarrier.init %[[BARS:.*]][%c2], %c6
+  // CHECK:         "test.first"
+  // CHECK:         nvgpu.mbarrier.arrive %[[BARS]]
+  // CHECK:         "test.second"
+  // CHECK:         nvgpu.mbarrier.arrive %[[BARS]]
+  gpu.func @two_consumers(%k: !cache, %i: index) kernel attributes {known_block_size = array<i32: 224, 1, 1>} {
+    %ring = kvcache.pipe : !ring
+    kvcache.warp_roles warps [1, 2, 4] {
+      kvcache.produce %ring[%i] : !ring {
+      ^bb0(%ks: !kt):
+        kvcache.async_load_tile %k[%i, %i, %i, %i] to %ks : !cache, !kt
+      }
+    }, {
+      kvcache.consume %ring[%i] : !ring {
+      ^bb0(%ks: !kt):
+        "test.first"(%ks) : (!kt) -> ()
+      }
+    }, {
+      kvcache.consume %ring[%i] : !ring {
+      ^bb0(%ks: !kt):
+        "test.second"(%ks) : (!kt) -> ()
+      }
+    }
+    gpu.return
+  }
 }
 
 // CHECK-LABEL: func.func @host(

@@ -120,7 +120,7 @@ def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
     All producer threads of the pipe must execute the op, and no other threads.
     With `producers = n`, these are the threads of the first n warps, and the
     kernel must branch on the warp. Otherwise these are all threads of the
-    block. A thread that both produces and consumes may fill at most `stages`
+    block. In `warp_roles`, these are the threads of the first role. A thread that both produces and consumes may fill at most `stages`
     slots ahead.
 
     The region contains copies and the computation of their addresses. It may
@@ -132,6 +132,8 @@ def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
     - (C2) the ops of the region are copies into these tiles, or do not write
       memory.
     - (C3) the pipe is the result of `pipe` in the same function.
+    - (C4) in `warp_roles`, the op is in the first role, which has as many warps
+      as the pipe has `producers`.
 
     Example:
 
@@ -167,13 +169,14 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
     Waits until the slot `index mod stages` is full, runs the region on its
     tiles, and frees the slot. All consumer threads of the pipe must execute the
     op. With `producers = n`, these are the threads of all warps but the first
-    n; otherwise these are all threads of the block. In a role of `warp_roles`,
-    these are the threads of the role.
+    n; otherwise these are all threads of the block. In `warp_roles`, these are
+    the threads of all roles that consume from the pipe.
 
     With `commit`, the slot is free when products into tensor memory are done:
     all that the lane of a consuming warp that `nvvm.elect.sync` elects has
-    started before the end of the region. So the region need not wait for them. Only these products read the
-    tiles; what threads write there needs a proxy fence, as before any product.
+    started before the end of the region. So the region need not wait for them.
+    Only these products read the tiles. What threads write there needs a proxy
+    fence and a synchronization of the warp, as before any product.
 
     Constraints:
     - (C1) the arguments of the region are the tiles of the pipe, and the region

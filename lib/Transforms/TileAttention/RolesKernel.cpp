@@ -134,11 +134,12 @@ private:
     });
     frame.runIf(frame.below(frame.index(0), tiles), [&] {
       consumeValues(last, [&](Value valueTile) {
-        forQueryTiles([&](Value number) {
-          addValues(number, last, valueTile);
-          start([&] { tensors.commit(RoleEdge::Acc, number); });
-        });
+        addValues(frame.index(0), last, valueTile);
+        commitAcc(frame.index(0));
+        addValues(frame.index(1), last, valueTile);
       });
+      // After the commit that frees the slot, for which no copy waits.
+      commitAcc(frame.index(1));
     });
   }
 
@@ -201,6 +202,10 @@ private:
                         /*a_column=*/Value(), valueTile, zero, zero, acc,
                         hasSums, /*k=*/IntegerAttr(), Major::K, Major::MN);
     });
+  }
+
+  void commitAcc(Value number) const {
+    start([&] { tensors.commit(RoleEdge::Acc, number); });
   }
 
   Frame frame;

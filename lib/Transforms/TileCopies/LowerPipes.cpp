@@ -82,8 +82,10 @@ public:
     }
     // Before productions in these regions are lowered.
     for (ConsumeOp consume : consumes)
-      if (mayWriteTiles(consume))
+      if (mayWriteTiles(consume)) {
         writers.insert(consume);
+        arrivals = consume.getCommit() ? 2 : arrivals;
+      }
   }
 
   LogicalResult lower() {
@@ -148,16 +150,14 @@ private:
   /// The number of arrivals that free a slot: of all blocks whose copies write
   /// it, which have as many threads.
   Value getNumConsumers(const BlockBuilder &b) const {
-    if (std::optional<int64_t> warps = consumes.empty()
-                                           ? std::nullopt
-                                           : countWarpsOfRole(consumes.front()))
-      return b.index(*warps * (freesByWarp() ? 1 : BlockBuilder::kWarp) *
+    if (std::optional<int64_t> warps = countWarpsOfRoles(consumes))
+      return b.index(*warps * (freesByWarp() ? arrivals : BlockBuilder::kWarp) *
                      numBlocks);
     Value producers = b.index(type.getProducers() * BlockBuilder::kWarp);
     Value threads = b.sub(b.getAll().count, producers);
     Value blockArrivals =
         freesByWarp() ? b.div(threads, b.index(BlockBuilder::kWarp)) : threads;
-    return b.mul(blockArrivals, b.index(numBlocks));
+    return b.mul(blockArrivals, b.index(arrivals * numBlocks));
   }
 
   //===--------------------------------------------------------------------===//
@@ -394,15 +394,21 @@ private:
       b.runIf(b.less(lane, b.index(numBlocks)),
               [&] { emitArriveAtBlock(b, empty, lane); });
     else
-      b.runIf(b.equal(lane, b.index(0)), [&] { emitArrive(b, empty); });
+      b.runIf(b.equal(lane, b.index(0)), [&] {
+        for (int64_t i = 0; i < arrivals; ++i)
+          emitArrive(b, empty);
+      });
   }
 
   /// The slot is free when the products of the elected lane of each warp are
-  /// done.
-  static void commit(const BlockBuilder &b, Barrier empty) {
+  /// done. A commit publishes no other accesses. An arrival publishes what the
+  /// warp has written, which the lane has seen before its products.
+  void commit(const BlockBuilder &b, Barrier empty) const {
     Value isElected = NVVM::ElectSyncOp::create(
         b.builder, b.loc, b.builder.getI1Type(), /*mask=*/Value());
     b.runIf(isElected, [&] {
+      for (int64_t i = 1; i < arrivals; ++i)
+        emitArrive(b, empty);
       TmemCommitOp::create(b.builder, b.loc, empty.group, empty.index);
     });
   }
@@ -446,6 +452,8 @@ private:
   SmallVector<ConsumeOp> consumes;
   /// Consumptions that may write to their tiles.
   llvm::SmallPtrSet<Operation *, 4> writers;
+  /// The arrivals of a warp that free a slot, if one lane frees it.
+  int64_t arrivals = 1;
   llvm::SmallSetVector<IssuedBy, 3> issuers;
   /// The blocks of the cluster, if they copy to each other's slots; else 1.
   int64_t numBlocks = 1;

@@ -24,14 +24,20 @@ using namespace mlir::kvcache;
 /// Warps of a warpgroup, which have one number of registers.
 constexpr int64_t kWarpsOfGroup = 4;
 
-std::optional<int64_t> kvcache::countWarpsOfRole(Operation *op) {
-  auto roles = op->getParentOfType<WarpRolesOp>();
+std::optional<int64_t>
+kvcache::countWarpsOfRoles(ArrayRef<ConsumeOp> consumes) {
+  auto roles = consumes.empty()
+                   ? WarpRolesOp()
+                   : consumes.front()->getParentOfType<WarpRolesOp>();
   if (!roles)
     return std::nullopt;
+  int64_t sum = 0;
   for (auto [warps, role] : llvm::zip_equal(roles.getWarps(), roles.getRoles()))
-    if (role.findAncestorOpInRegion(*op))
-      return warps;
-  llvm_unreachable("the op is in a role");
+    if (llvm::any_of(consumes, [&role = role](ConsumeOp consume) {
+          return role.isAncestor(consume->getParentRegion());
+        }))
+      sum += warps;
+  return sum;
 }
 
 //===----------------------------------------------------------------------===//

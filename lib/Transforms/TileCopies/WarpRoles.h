@@ -16,8 +16,9 @@
 
 namespace mlir::kvcache {
 
-/// Returns the warps of the role that an op is in, if it is in one.
-std::optional<int64_t> countWarpsOfRole(Operation *op);
+/// Returns the number of warps of all roles that consumptions are in, if they
+/// are in roles.
+std::optional<int64_t> countWarpsOfRoles(ArrayRef<ConsumeOp> consumes);
 
 /// Replaces roles by branches on the number of the warp, which begin with their
 /// numbers of registers.

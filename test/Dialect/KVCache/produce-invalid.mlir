@@ -277,3 +277,37 @@ func.func @c3_produce_of_a_carried_pipe(%i: index) {
   }
   return
 }
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<2, !kt, producers = 1>
+
+func.func @c4_second_role(%i: index) {
+  %ring = kvcache.pipe : !ring
+  kvcache.warp_roles warps [4, 1] {
+  }, {
+    // expected-error @below {{'kvcache.produce' op expects to be in the first role of 'kvcache.warp_roles'}}
+    kvcache.produce %ring[%i] : !ring {
+    ^bb0(%ks: !kt):
+    }
+  }
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<2, !kt, producers = 1>
+
+func.func @c4_warps(%i: index) {
+  %ring = kvcache.pipe : !ring
+  kvcache.warp_roles warps [4, 4] {
+    // expected-error @below {{'kvcache.produce' op expects its role to have as many warps as the pipe has 'producers' (1), got 4}}
+    kvcache.produce %ring[%i] : !ring {
+    ^bb0(%ks: !kt):
+    }
+  }, {
+  }
+  return
+}

@@ -100,6 +100,8 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
         ("bf16", 1, 4, 64, 64, {"scale": 3.0}),
         ("bf16", 2, 4, 128, 64, {"config": kvcache.AttentionConfig(schedule="roles", keys=64, stages=3)}),
         ("f16", 1, 4, 96, 64, {"config": kvcache.AttentionConfig(schedule="roles", stages=1)}),
+        # A slot is filled again after its values outside the window were cleared.
+        ("bf16", 1, 4, 64, 64, {"window": 40, "config": kvcache.AttentionConfig(schedule="roles", keys=32, stages=1)}),
     ],
 )
 def test_tiles_of_warps_with_roles(format_, heads, group, head_dim, page_size, options):
