@@ -45,12 +45,14 @@ public:
       begin(row, head, inMemory);
     });
     Value lastToken = frame.sub(seen.to, one);
-    Value tile = frame.index(kTileTokens), first = seen.from;
-    // No page before the first one that is seen need exist.
-    if (havePagesOfTiles(attention.op))
-      first = frame.mul(frame.div(first, tile), tile);
-    frame.loop(first, seen.to, tile,
-               [&](Value token) { addTile(token, lastToken); });
+    Value size = frame.index(kTileTokens);
+    Value first = frame.mul(frame.div(seen.from, size), size);
+    frame.runIf(frame.less(seen.from, seen.to), [&] {
+      frame.loop(first, seen.to, size, [&](Value token) {
+        addTile({/*head=*/Value(), token, seen.from, lastToken,
+                 /*otherId=*/Value()});
+      });
+    });
     forRows([&](const Row &row, Value head, Value inMemory) {
       end(row, head, inMemory);
     });
@@ -79,12 +81,12 @@ private:
   void end(const Row &row, Value head, Value inMemory) const;
   /// Stores elements of a query from `d` on as pairs.
   void storePairs(Value elements, Value inMemory, Value d) const;
-  void addTile(Value token, Value lastToken) const;
-  /// Adds a tile whose largest encoded row is `otherId`, or null, for a head.
+  /// Adds a tile for all heads.
+  void addTile(HeadTile tile) const;
   void addTileOfHead(const HeadTile &tile, Value firstInMemory) const;
-  /// Loads the slots of a tile's columns for a head, and returns the
+  /// Loads the slots of a tile's columns for its head, and returns the
   /// largest.
-  Value loadIds(Value head, Value token, Value lastToken) const;
+  Value loadIds(const HeadTile &tile) const;
   void loadScales(const HeadTile &tile) const;
 
   const HostAttention &attention;
@@ -157,24 +159,25 @@ void RowsOfHeads::end(const Row &row, Value head, Value inMemory) const {
              frame.index(pieces.getWidth()), storePiece);
 }
 
-void RowsOfHeads::addTile(Value token, Value lastToken) const {
-  auto addIfGiven = [&](Value otherId, function_ref<void()> add) {
-    runIfGiven(frame, otherId ? frame.less(frame.i32(-1), otherId) : Value(),
+void RowsOfHeads::addTile(HeadTile tile) const {
+  auto addIfGiven = [&](function_ref<void()> add) {
+    runIfGiven(frame,
+               tile.otherId ? frame.less(frame.i32(-1), tile.otherId) : Value(),
                add);
   };
   if (memory.ids && haveHeads(attention.op.getRows()))
     return forHeads([&](Value head, Value firstInMemory) {
-      Value otherId = loadIds(head, token, lastToken);
-      addIfGiven(otherId, [&] {
-        addTileOfHead({head, token, lastToken, otherId}, firstInMemory);
-      });
+      tile.head = head;
+      tile.otherId = loadIds(tile);
+      addIfGiven([&] { addTileOfHead(tile, firstInMemory); });
     });
-  Value otherId;
+  tile.head = firstHead;
   if (memory.ids)
-    otherId = loadIds(firstHead, token, lastToken);
-  addIfGiven(otherId, [&] {
+    tile.otherId = loadIds(tile);
+  addIfGiven([&] {
     forHeads([&](Value head, Value firstInMemory) {
-      addTileOfHead({head, token, lastToken, otherId}, firstInMemory);
+      tile.head = head;
+      addTileOfHead(tile, firstInMemory);
     });
   });
 }
@@ -191,13 +194,14 @@ void RowsOfHeads::addTileOfHead(const HeadTile &tile,
   });
 }
 
-Value RowsOfHeads::loadIds(Value head, Value token, Value lastToken) const {
+Value RowsOfHeads::loadIds(const HeadTile &tile) const {
   auto loop = scf::ForOp::create(
       frame.builder, frame.loc, frame.index(0), frame.index(kTileTokens),
       frame.index(1), frame.i32(-1),
       [&](OpBuilder &, Location, Value j, ValueRange largest) {
-        Value column = frame.min(frame.add(token, j), lastToken);
-        Value id = frame.toI32(attention.loader.loadId(rows, head, column));
+        Value column = getNearest(frame, tile, frame.add(tile.first, j));
+        Value id =
+            frame.toI32(attention.loader.loadId(rows, tile.head, column));
         memref::StoreOp::create(frame.builder, frame.loc, id, memory.ids, j);
         scf::YieldOp::create(frame.builder, frame.loc,
                              frame.max(largest.front(), id));

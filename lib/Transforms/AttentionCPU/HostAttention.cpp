@@ -85,6 +85,12 @@ Value HostAttention::getFactor(const Row &row, Value head) const {
 
 Value HostAttention::end(const Row &row, Value head, Value rowMax,
                          Value rowSum) const {
+  // Powers are at least 2^-126, also that of -inf. So scores that are all -inf
+  // have a sum, which counts only if it is NaN.
+  Value isLowest =
+      arith::CmpFOp::create(frame.builder, frame.loc, arith::CmpFPredicate::OEQ,
+                            rowMax, f.constant(kLowest));
+  rowSum = f.mul(rowSum, f.select(isLowest, f.constant(0), f.constant(1)));
   RowState scores{rowMax, rowSum, f.constant(1)};
   RowState all = normalizer.addSink(scores, row.queryHead);
   normalizer.storeStatistics(scores, all, /*bias=*/0, row.row, row.queryHead);

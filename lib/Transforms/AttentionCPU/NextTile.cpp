@@ -32,7 +32,7 @@ Place NextTile::getPlace(Value j, const Place &current) const {
     Value token = frame.add(frame.min(first, lastTile), j);
     return attention.loader.getPlace(group.rows, token, Value());
   }
-  Value token = frame.min(frame.add(first, j), tile.last);
+  Value token = getNearest(frame, tile, frame.add(first, j));
   if (!memory.ids)
     return attention.loader.getPlace(group.rows, token, Value());
   Value id = attention.loader.loadId(group.rows, tile.head, token);

@@ -136,6 +136,11 @@ bool kvcache::havePagesOfTiles(AttentionOp op) {
       });
 }
 
+Value kvcache::getNearest(const Frame &frame, const HeadTile &tile,
+                          Value token) {
+  return frame.min(frame.max(token, tile.from), tile.last);
+}
+
 Place kvcache::getPlace(const HostAttention &attention,
                         const FewRowsMemory &memory, const QueryRows &rows,
                         const HeadTile &tile, Value j) {
@@ -143,7 +148,7 @@ Place kvcache::getPlace(const HostAttention &attention,
   if (!memory.ids) {
     Value token = frame.add(tile.first, j);
     if (!havePagesOfTiles(attention.op))
-      token = frame.min(token, tile.last);
+      token = getNearest(frame, tile, token);
     return attention.loader.getPlace(rows, token, Value());
   }
   Value id = memref::LoadOp::create(frame.builder, frame.loc, memory.ids, j);

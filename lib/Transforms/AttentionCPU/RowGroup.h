@@ -57,10 +57,11 @@ struct FewRowsMemory {
   bool hasDots() const { return static_cast<bool>(factors); }
 };
 
-/// The tile of tokens from `first` on, for a head. Those after `last` are
-/// copies of it, or any of their page if a tile lies in one.
+/// The tile of tokens from `first` on, for a head. Those before `from` are
+/// copies of it, and those after `last` of that one, or any of their page if a
+/// tile lies in one. So no page outside of `from` to `last` need exist.
 struct HeadTile {
-  Value head, first, last;
+  Value head, first, from, last;
   /// The encoded row in place of negative ones; null unless rows are sparse.
   Value otherId;
 };
@@ -82,6 +83,9 @@ int64_t getGroupSize(const HostAttention &attention);
 
 /// Whether a tile that begins at a multiple of its tokens lies in one page.
 bool havePagesOfTiles(AttentionOp op);
+
+/// The nearest of the tokens of a tile's rows, `from` to `last`.
+Value getNearest(const Frame &frame, const HeadTile &tile, Value token);
 
 /// The place of token `j` of a tile.
 Place getPlace(const HostAttention &attention, const FewRowsMemory &memory,

@@ -1,6 +1,7 @@
 """Tests of attention on a CPU by products of bf16: accuracy, unseen values, bits, and the choice."""
 
 import dataclasses
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,8 +34,11 @@ def make_sequence(params, cached, new, like=None):
         blocks[...] = rng.standard_normal(blocks.shape).astype(blocks.dtype)
     else:
         other, table = like
-        pages = -(-(cached + new) // params.page_size)
-        blocks[inputs.lut[0, :pages]] = other.blocks[0][table.lut[0, :pages]]
+        tokens = np.arange(cached + new)
+        pages, offsets = divmod(tokens, other.params.page_size)
+        elements = other.blocks[0][table.lut[0, pages], :, :, offsets]
+        pages, offsets = divmod(tokens, params.page_size)
+        blocks[inputs.lut[0, pages], :, :, offsets] = elements
     return manager, inputs
 
 
@@ -101,6 +105,24 @@ def test_unseen_token_changes_no_bits(new, mma, role, number):
         assert (out[first:] != finite[first:]).any(axis=(1, 2)).all()
 
 
+@pytest.mark.parametrize("score", [None, lambda s, sequence, head, query, key: s], ids=["plain", "region"])
+@pytest.mark.parametrize("mma", KINDS)
+@pytest.mark.parametrize("new", [90, 2])
+def test_scores_of_minus_infinity_count_as_no_token(new, mma, score):
+    """A row whose maximum is not a number has no number as its result."""
+    params = make_params("bf16", 1, 64, 16)
+    operation = use_mma(kvcache.ops.attention(params, 4, dtype="bf16", out_dtype="f32", score=score), mma)
+    manager, inputs = make_sequence(params, TOKENS - new, new)
+    manager.blocks[0][:, 0] = -np.inf
+    q = np.abs(draw_queries(new, 4))
+    q[0, 1] = np.nan
+    out, lse = np.ones((new, 4, 64), np.float32), np.ones((new, 4), np.float32)
+    operation(inputs, 1, q, out=out, lse=lse, scale=SCALE)
+    assert np.isnan(out[0, 1]).all() and np.isnan(lse[0, 1])
+    out[0, 1], lse[0, 1] = 0, -np.inf
+    assert (out == 0).all() and (lse == -np.inf).all()
+
+
 @pytest.mark.parametrize("mma", KINDS)
 def test_chunks_of_a_prompt_have_its_bits(mma):
     params = make_params("bf16", 1, 64, 16)
@@ -113,17 +135,23 @@ def test_chunks_of_a_prompt_have_its_bits(mma):
         assert (out.view(np.int32) == wanted[begin:end].view(np.int32)).all()
 
 
+@pytest.mark.parametrize(
+    "limit", [{"window": 50}, {"mask": lambda sequence, head, query, key: query - key < 50}], ids=["window", "mask"]
+)
 @pytest.mark.parametrize("mma", ["fma", "dot"])
-def test_few_rows_with_a_window_have_the_bits_of_each(mma):
-    """The windows of two rows begin in one tile."""
-    params = make_params("bf16", 1, 64, 16)
-    operation = use_mma(kvcache.ops.attention(params, 4, dtype="bf16", out_dtype="f32", window=50), mma)
-    both, q = make_sequence(params, 78, 2), draw_queries(2, 4)
-    out = attend(operation, both[1], q)
-    for row in range(2):
-        _, inputs = make_sequence(params, 78 + row, 1, both)
-        alone = attend(operation, inputs, q[row : row + 1])
-        assert (alone.view(np.int32) == out[row : row + 1].view(np.int32)).all()
+def test_few_rows_of_late_tokens_have_the_bits_of_each(mma, limit):
+    """The windows of two rows begin in one tile, whatever the pages are. No page before them is read."""
+    data, q = make_sequence(make_params("bf16", 1, 64, 16), 78, 2), draw_queries(2, 4)
+    results = []
+    for page_size, rows in itertools.product((16, 8, 24), (slice(0, 2), slice(0, 1), slice(1, 2))):
+        params = make_params("bf16", 1, 64, page_size)
+        operation = kvcache.ops.attention(params, 4, dtype="bf16", out_dtype="f32", **limit)
+        _, inputs = make_sequence(params, 78 + rows.start, rows.stop - rows.start, data)
+        inputs.lut[0, : (78 + rows.start - 49) // page_size] = 1 << 20
+        out = attend(use_mma(operation, mma, bounds_checks=True), inputs, q[rows])
+        results.append((rows, out))
+    for rows, out in results:
+        assert (out.view(np.int32) == results[0][1][rows].view(np.int32)).all()
 
 
 @pytest.mark.parametrize("mma", KINDS)
