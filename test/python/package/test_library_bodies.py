@@ -17,9 +17,10 @@ from binaries import llvm_tool
 import kvcache
 from kvcache import _native
 
-pytestmark = [pytest.mark.long, pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="other architectures have one body"
-)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="other architectures have one body"),
+]
 
 # The extensions of GNU's assembler that a level adds.
 ADDED = {
@@ -365,15 +366,15 @@ def test_attention_has_the_same_bits_in_each_body_of_vectors():
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_library_has_the_bits_of_the_jit_at_a_level(tmp_path, level):
-    """Only a prompt has products of bf16, so the decode step has the bits of vectors."""
+    """A decode step has products of bf16 by pairs, but none by tiles of AMX."""
     if level not in USABLE:
         pytest.skip(f"this processor has not the features of {level}")
     compile_attention().save_library(tmp_path / "functions.so")
     out = attend_at(level, str(tmp_path / "functions.so"))
     np.testing.assert_array_equal(out, attend_at(level))
     vectors = attend_at(VECTORS[0])
-    np.testing.assert_array_equal(out[0], vectors[0])
-    assert (out != vectors).any() == (level not in VECTORS)
+    assert (out[0] != vectors[0]).any() == (level == "x86-64-v4-bf16")
+    assert (out[1:] != vectors[1:]).any() == (level not in VECTORS)
 
 
 def test_a_library_uses_matrix_instructions_where_they_are_fast(tmp_path):
