@@ -1,6 +1,6 @@
 """The rates at which one core multiplies: plain loops of one instruction, by the compiler of kvcache.
 
-Each step has one product for each accumulator. 12 vectors of 512 bits hide the latency of any CPU, and 6 are as many as
+Each step has one product for each accumulator. 12 vectors of 512 bits cover the latency of any CPU, and 6 are as many as
 16 registers of 256 bits hold. No loop reads memory.
 """
 

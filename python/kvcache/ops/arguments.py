@@ -14,6 +14,8 @@ from ..checks import check_instance, check_integer
 from ..dtypes import DTypeLike
 
 _DENSE = dtypes.formats("Wide", bits=(16, 32))
+MXFP4 = "f4E2M1FN"
+"""The type of the elements of MXFP4."""
 _CONVERTED = (*_DENSE, *dtypes.formats("FP8"))
 # Elements of a byte, which static scales may scale.
 _BYTES = dtypes.formats("Element", bits=(8,))
@@ -107,7 +109,7 @@ def check_converted(name: str, dtype: DTypeLike) -> str:
 
 def check_index_queries(name: str, dtype: DTypeLike) -> str:
     """The MLIR type of index queries; an error lists all."""
-    known = *_CONVERTED, "f4E2M1FN"
+    known = *_CONVERTED, MXFP4
     wanted = f"expects {name!r} to be one of {', '.join(known)}"
     try:
         found = dtypes.mlir_name(dtype)

@@ -42,6 +42,14 @@ def get_columns(inputs: StepInputs) -> np.ndarray | None:
     return np.full(batch, sizes[1], np.int64) if len(sizes) == 2 and batch else None
 
 
+def count_new(inputs: StepInputs) -> np.ndarray | None:
+    """The new tokens of each sequence, int64; None if offsets are not in host memory."""
+    offsets = inputs.current_offsets
+    if not isinstance(offsets, np.ndarray):
+        return None
+    return np.diff(offsets.astype(np.int64))
+
+
 def check_table(inputs: StepInputs, blocks: Array) -> None:
     """Raises ``ValueError`` if a sequence has more tokens than its pages of the table.
 

@@ -14,6 +14,7 @@ from ..dtypes import DTypeLike
 from ..execution.arrays import Array
 from ..pages.inputs import StepInputs
 from .arguments import (
+    MXFP4,
     Tiling,
     attributes_text,
     check_given,
@@ -31,7 +32,6 @@ from .steps import take_step
 
 _MOST_HEADS = 64
 _ELEMENTS = 32
-_MXFP4 = "f4E2M1FN"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class IndexSpec:
     @property
     def has_q_scales(self) -> bool:
         """Whether queries are MXFP4: pairs in bytes, with scales."""
-        return self.dtype == _MXFP4
+        return self.dtype == MXFP4
 
     def count_columns(self, tokens: int) -> int:
         """The columns of a row that sees so many tokens."""

@@ -20,7 +20,7 @@ from .arguments import (
     check_paged,
     dense_dtype,
 )
-from .array_checks import check_rows, get_sizes
+from .array_checks import check_rows, count_new, get_sizes
 from .cache_forms import CacheForm, prefix_names, write_function
 from .index_scoring import (
     IndexSpec,
@@ -184,16 +184,10 @@ def _read_common_totals(
             f"expects 'index_inputs' to have the {expected} sequences of 'inputs', got "
             f"{found}"
         )
-    _check_counts("new tokens", *(_count_new(step) for step in steps))
+    _check_counts("new tokens", *(count_new(step) for step in steps))
     if lengths is None:
         _check_counts("tokens", *(step.totals for step in steps))
     return read_totals(inputs, lengths)
-
-
-def _count_new(inputs: StepInputs) -> np.ndarray | None:
-    """The new tokens of each sequence; None if offsets are not in host memory."""
-    offsets = inputs.current_offsets
-    return np.diff(offsets) if isinstance(offsets, np.ndarray) else None
 
 
 def _check_counts(

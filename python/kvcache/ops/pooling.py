@@ -14,7 +14,7 @@ from ..dtypes import DTypeLike
 from ..execution.arrays import Array
 from ..pages.inputs import StepInputs
 from .arguments import Tiling, attributes_text, dense_dtype, rows_type
-from .array_checks import check_entries, check_rows, check_table
+from .array_checks import check_entries, check_rows, check_table, count_new
 from .cache_forms import NUMBERS, CacheForm, write_function
 from .making import make, remember
 from .operations import LayerOperation
@@ -153,11 +153,8 @@ class Pool(LayerOperation):
 
 def _read_lengths(inputs: StepInputs) -> np.ndarray | None:
     """The tokens of each sequence before the step; None if they can't be read."""
-    totals = inputs.totals
-    if totals is None:
-        return None
-    lengths: np.ndarray = totals - np.diff(inputs.current_offsets.astype(np.int64))
-    return lengths
+    totals, new = inputs.totals, count_new(inputs)
+    return None if totals is None or new is None else totals - new
 
 
 @remember

@@ -13,7 +13,7 @@ from ..checks import check_flag, check_integer, check_size
 from ..execution.arrays import Array, check_int32, read_if_integers
 from ..pages.inputs import StepInputs
 from .arguments import Tiling, attributes_text, check_given, check_paged
-from .array_checks import check_entries, check_leading, check_rows, get_sizes
+from .array_checks import check_entries, check_leading, check_rows, count_new, get_sizes
 from .cache_forms import NUMBERS, CacheForm, write_function
 from .making import make, remember
 from .operations import Operation
@@ -289,8 +289,7 @@ def read_totals(inputs: StepInputs, lengths: Array | None) -> np.ndarray | None:
         TypeError: ``lengths`` is no array of integers of 32 bits.
         ValueError: ``lengths`` has another size than the batch, or is negative.
     """
-    offsets = inputs.current_offsets
-    new = np.diff(offsets.astype(np.int64)) if isinstance(offsets, np.ndarray) else None
+    new = count_new(inputs)
     if lengths is None:
         totals = inputs.totals
         return totals if totals is None or new is None else np.where(new > 0, totals, 0)

@@ -68,8 +68,6 @@ class PageCaching:
                 encoded = encode(sequence.tokens[first * base : stop * base])
             if not is_plain or sequence.retain:
                 self._cache(sequence, first, stop, encoded, end)
-            elif stop - first == 1:
-                self._cache_page(sequence, first, encoded)
             else:
                 self._cache_plain(sequence, first, encoded)
         # At the end of a page, so that the table has all tokens of the next one.
@@ -107,18 +105,6 @@ class PageCaching:
                     parent = _find_parent(group, sequence.pages[number], at)
                     self._retain(sequence, prefix.pages[number], end, parent)
         sequence.move_to(prefix)  # a descendant, so the node before it stays
-
-    def _cache_page(self, sequence: Sequence, i: int, encoded: bytes) -> None:
-        """Caches page ``i`` of the one group, which reaches all tokens."""
-        prefix = sequence.prefix.extend(encoded)
-        page, known = sequence.pages[0][i], prefix.pages[0]
-        assert page
-        if known is None:
-            self._pool.cache(page, prefix)
-        elif known is not page:
-            self._pool.merge(page, known)
-            sequence.replace(self._groups[0], i, known)
-        sequence.move_to(prefix)
 
     def _cache_plain(self, sequence: Sequence, first: int, encoded: bytes) -> None:
         """Caches pages of one group that reaches all tokens, from page ``first`` on."""
