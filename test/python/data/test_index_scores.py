@@ -1,137 +1,28 @@
 """Tests of index_scores on data: integers, whose sums are exact, and the bound of real numbers."""
 
-import functools
-
 import ml_dtypes
 import numpy as np
 import pytest
 from devices import TARGETS as CHIPS
 from devices import spread
+from index_model import (
+    CACHES,
+    CPU,
+    INDEXER,
+    MXFP4,
+    PAGE,
+    QUERIES,
+    TARGETS,
+    check,
+    draw_queries,
+    make_params,
+    make_step,
+    run,
+    score,
+)
 
 import kvcache
-from kvcache import KVCacheParams, KVCacheQuantizationConfig, StepInputs
-
-CPU = "cpu"
-TARGETS = [CPU, *CHIPS]
-PAGE = 16
-# The dtype of keys, and the dtype and the granularity of their scales.
-CACHES = {
-    "f32": ("f32", None, None),
-    "bf16": ("bf16", None, None),
-    "f16": ("f16", None, None),
-    "fp8": ("f8E4M3FN", None, None),
-    "fp8-token": ("f8E4M3FN", "f32", 128),
-    "fp8-group": ("f8E4M3FN", "f8E8M0FNU", 32),
-    "fp8-odd-group": ("f8E4M3FN", "f32", 3),
-    "mxfp4": ("f4E2M1FN", "f8E8M0FNU", 32),
-}
-MXFP4 = "f4E2M1FN"
-QUERIES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f8E4M3FN": ml_dtypes.float8_e4m3fn}
-
-
-@functools.cache
-def make_params(cache, size=128):
-    dtype, scale, granularity = CACHES[cache]
-    config = None
-    if scale:
-        config = KVCacheQuantizationConfig(scale, min(granularity, size))
-    return KVCacheParams(
-        dtype, 1, size, page_size=PAGE, total_num_layers=1, is_mla=True, kvcache_quant_config=config
-    )
-
-
-def make_step(params, lengths, new, keys=None, seed=0):
-    """A step whose sequences have random integers from -3 to 3, or ``keys``, in all tokens.
-
-    Also returns the keys of each sequence as the cache has them.
-    """
-    rng = np.random.default_rng(seed)
-    totals = np.add(lengths, new)
-    pages = -(-totals // PAGE)
-    manager = kvcache.PagedKVCacheManager(
-        params, max_batch_size=1, max_seq_len=PAGE, num_pages=int(pages.sum()) + 1
-    )
-    order = iter(rng.permutation(int(pages.sum())) + 1)
-    lut = np.zeros((len(totals), int(pages.max())), np.uint32)
-    for b, count in enumerate(pages):
-        lut[b, :count] = [next(order) for _ in range(count)]
-
-    def make(lengths, new):
-        offsets = np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
-        return StepInputs.of(
-            blocks=manager.blocks,
-            scales=manager.scales,
-            lengths=np.array(lengths, np.int32),
-            lut=lut,
-            row_offsets=offsets,
-        )
-
-    rows = rng.integers(-3, 4, (int(totals.sum()), 1, params.head_dim)) if keys is None else np.concatenate(keys)
-    full = make(np.zeros_like(totals), totals)
-    append = kvcache.ops.append(params, dtype="f32", power_of_two=params.kvcache_quant_config is not None)
-    append(full, 0, rows.astype(np.float32))
-    stored = np.zeros((len(totals), int(totals.max()), 1, params.head_dim), np.float32)
-    kvcache.ops.gather(params, dtype="f32")(full, 0, stored)
-    return make(lengths, new), [stored[b, :total, 0] for b, total in enumerate(totals)]
-
-
-def draw_queries(rng, dtype, shape, exponents=(-1, 2)):
-    """Queries, their scales or None, and their values: integers from -3 to 3, or for MXFP4 all of its numbers."""
-    if dtype != MXFP4:
-        q = rng.integers(-3, 4, shape).astype(QUERIES[dtype])
-        return q, None, q
-    codes = rng.integers(0, 16, shape)
-    powers = rng.integers(*exponents, (*shape[:-1], shape[-1] // 32))
-    magnitudes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])[codes % 8] * np.where(codes < 8, 1, -1)
-    values = magnitudes * 2.0 ** powers.repeat(32, -1)
-    scales = (powers + 127).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu)
-    return (codes[..., ::2] + 16 * codes[..., 1::2]).astype(np.uint8), scales, values
-
-
-def score(step, keys, q, *, relu=False, sum_heads=False, width=1, block=1, weights=None, lengths=None, columns):
-    """The scores in f64, with NaN in columns that stay as they are, and the sums of magnitudes."""
-    total, heads = q.shape[:2]
-    lengths = step.lengths if lengths is None else lengths
-    scores = np.full((total, heads, columns), np.nan)
-    q = q.astype(np.float64)
-    factors = np.ones((total, heads)) if weights is None else weights.astype(np.float64)
-    for b in range(len(lengths)):
-        for row in range(step.row_offsets[b], step.row_offsets[b + 1]):
-            entries = (int(lengths[b]) + row - int(step.row_offsets[b]) + 1) // width
-            products = q[row] @ keys[b][:entries].astype(np.float64).T
-            products = factors[row][:, None] * (np.maximum(products, 0) if relu else products)
-            if sum_heads:
-                products = products.sum(axis=0, keepdims=True)
-            for column in range(-(-entries // block)):
-                own = products[:, column * block : (column + 1) * block]
-                scores[row, : len(own), column] = own.max(axis=1)
-    return scores[:, 0] if sum_heads else scores
-
-
-def run(operation, step, q, weights, columns, heads, lengths=None, q_scales=None):
-    shape = (len(q), columns) if heads is None else (len(q), heads, columns)
-    out = np.full(shape, np.nan, np.float32)
-    given = {"weights": weights, "q_scales": q_scales, "lengths": lengths}
-    operation(step, 0, q, out=out, **{name: array for name, array in given.items() if array is not None})
-    return out
-
-
-def check(target, cache, heads, size=128, dtype="bf16", lengths=(0, 37, 60), new=(3, 1, 2), weights=False, **options):
-    params = make_params(cache, size)
-    step, keys = make_step(params, lengths, new)
-    rng = np.random.default_rng(5)
-    total = int(sum(new))
-    q, q_scales, values = draw_queries(rng, dtype, (total, heads, size))
-    factors = rng.integers(-3, 4, (total, heads)).astype(np.float32) if weights else None
-    operation = kvcache.ops.index_scores(params, heads, weights=weights, dtype=dtype, target=target, **options)
-    columns = int(max(np.add(lengths, new)))
-    tokens = step.lengths if options.get("width", 1) > 1 else None
-    out = run(operation, step, q, factors, columns, None if options.get("sum_heads") else heads, tokens, q_scales)
-    expected = score(step, keys, values, weights=factors, columns=columns, **{**options, "block": options.get("block") or 1})
-    np.testing.assert_array_equal(out, expected.astype(np.float32))
-
-
-INDEXER = {"relu": True, "sum_heads": True, "weights": True}
+from kvcache import KVCacheParams, StepInputs
 
 
 @pytest.mark.parametrize(("cache", "target"), spread(CACHES, with_cpu=True))
@@ -341,111 +232,6 @@ def test_nan_is_the_score_of_a_column_of_nan_alone(heads, block, target):
     single = score(step, keys, q, relu=True, sum_heads=True, columns=9)[0]
     expected = [single[0], np.nanmax(single[4:8]), single[8]] if block == 4 else single
     np.testing.assert_array_equal(out[0], np.array(expected, np.float32))
-
-
-@pytest.mark.parametrize("target", [CPU, CHIPS[2]])
-def test_scored_and_selected_tokens_are_those_of_a_sort(target):
-    """The three steps of DeepSeek's sparse attention, against a sort of the model's scores."""
-    params, heads = make_params("fp8-token"), 8
-    step, keys = make_step(params, (90,), (3,))
-    q = np.random.default_rng(2).integers(-3, 4, (3, heads, 128)).astype(ml_dtypes.float8_e4m3fn)
-    weights = np.random.default_rng(3).integers(-3, 4, (3, heads)).astype(np.float32)
-    operation = kvcache.ops.index_scores(params, heads, dtype="f8E4M3FN", target=target, **INDEXER)
-    scores = run(operation, step, q, weights, 93, None)
-    out, tokens = np.empty((2, 3, 32), np.int32)
-    kvcache.ops.top_rows(params, 32, target=target)(step, scores, out=out, tokens=tokens)
-    expected = score(step, keys, q, relu=True, sum_heads=True, weights=weights, columns=93)
-    for row in range(3):
-        best = np.argsort(-expected[row, : 91 + row], kind="stable")[:32]
-        np.testing.assert_array_equal(tokens[row], np.sort(best))
-
-
-# Options of both operations: plain, of blocks, and of entries of four tokens.
-PAIRS = {
-    "tokens": ({}, {}),
-    "blocks": ({"block": 8}, {"expand": True, "first": 1, "last": 1}),
-    "entries": ({"width": 4}, {"whole": True, "expand": True, "tail": True}),
-    "splits": ({}, {"splits": 3}),
-    "threads": ({"block_threads": 64}, {"block_threads": 64}),
-    "mxfp4": ({}, {}),
-}
-
-
-@pytest.mark.parametrize(("name", "target"), spread(PAIRS, with_cpu=True))
-def test_index_rows_are_those_of_the_pair(name, target):
-    """Workspaces and lengths are those of the two calls."""
-    score_options, select_options = PAIRS[name]
-    width = score_options.get("width", 1)
-    params, heads, k = make_params("fp8-token"), 16, 8
-    attended = KVCacheParams("f32", 1, 32, page_size=PAGE, total_num_layers=1, is_mla=True)
-    lengths, new = np.array([90, 17], np.int32), (3, 1)
-    index_step, _ = make_step(params, lengths // width, new)
-    step, _ = make_step(attended, lengths, new, seed=1)
-    rng = np.random.default_rng(2)
-    dtype = MXFP4 if name == "mxfp4" else "f8E4M3FN"
-    q, q_scales, _ = draw_queries(rng, dtype, (4, heads, 128))
-    extra = {} if q_scales is None else {"q_scales": q_scales}
-    weights = rng.integers(-3, 4, (4, heads)).astype(np.float32)
-    given = {"dtype": dtype, "relu": True, "weights": True, "target": target}
-    score = kvcache.ops.index_scores(params, heads, sum_heads=True, **score_options, **given)
-    candidate = width * score_options.get("block", 1)
-    choose = kvcache.ops.top_rows(attended, k, width=candidate, **select_options, target=target)
-    both = kvcache.ops.index_rows(params, heads, attended, k, **{**score_options, **select_options}, **given)
-    columns = k * (candidate if "expand" in select_options else 1) + (width - 1 if "tail" in select_options else 0)
-    for tokens_before in [lengths] if width > 1 else [lengths, None]:
-        scores, found_scores = np.full((2, 4, 93), np.nan, np.float32)
-        (out, tokens), (found, found_tokens) = np.full((2, 2, 4, columns), 7, np.int32)
-        workspace = {"workspace": np.empty((4, 3, 2 * k), np.int32)} if name == "splits" else {}
-        score(index_step, 0, q, weights=weights, out=scores, lengths=tokens_before, **extra)
-        choose(step, scores, out=out, tokens=tokens, lengths=tokens_before, **workspace)
-        outputs = {"scores": found_scores, "out": found, "tokens": found_tokens, **workspace}
-        both(index_step, 0, q, step, weights=weights, lengths=tokens_before, **outputs, **extra)
-        np.testing.assert_array_equal(found_scores, scores)
-        np.testing.assert_array_equal(found, out)
-        np.testing.assert_array_equal(found_tokens, tokens)
-
-
-def test_index_rows_of_wrong_options_and_sizes():
-    params, attended = make_params("bf16", 32), make_params("f32", 32)
-    with pytest.raises(ValueError, match="expects 'whole' with 'width', whose last group may be open"):
-        kvcache.ops.index_rows(params, 2, attended, 4, width=2)
-    operation = kvcache.ops.index_rows(params, 2, attended, 4, dtype="f32")
-    index_step, _ = make_step(params, (20,), (1,))
-    step, _ = make_step(attended, (20,), (1,))
-    q, out = np.zeros((1, 2, 32), np.float32), np.zeros((1, 4), np.int32)
-    with pytest.raises(ValueError, match="'scores' to have a column for each of 21 candidates of sequence 0, got 20"):
-        operation(index_step, 0, q, step, scores=np.zeros((1, 20), np.float32), out=out)
-    with pytest.raises(ValueError, match=r"'out' to have 4 columns for 'k' \(4\), got 3"):
-        operation(index_step, 0, q, step, scores=np.zeros((1, 21), np.float32), out=out[:, :3])
-    scaled, _ = make_step(make_params("fp8-token", 32), (20,), (1,))
-    with pytest.raises(ValueError, match="expects 'index_inputs' with 0 tensors of scales, got 1"):
-        operation(scaled, 0, q, step, scores=np.zeros((1, 21), np.float32), out=out)
-    with pytest.raises(ValueError, match="expects no 'weights'"):
-        operation(index_step, 0, q, step, weights=q[0], scores=np.zeros((1, 21), np.float32), out=out)
-    q, out, scores = np.zeros((4, 2, 32), np.float32), np.zeros((4, 4), np.int32), np.zeros((4, 50), np.float32)
-    for others, lengths, message in (
-        (((20, 3), (1, 1)), None, "'index_inputs' to have the 1 sequences of 'inputs', got 2"),
-        (((19,), (2,)), None, "'index_inputs' to have the 1 new tokens of sequence 0 of 'inputs', got 2"),
-        (((3,), (1,)), None, "'index_inputs' to have the 21 tokens of sequence 0 of 'inputs', got 4"),
-        (((3,), (1,)), 20, "sequence 0 to have at most 16 tokens, those of the 1 pages of its row of 'lut', got 21"),
-        (((40,), (1,)), 40, "sequence 0 to have at most 32 tokens, those of the 2 pages of its row of 'lut', got 41"),
-    ):
-        other, _ = make_step(params, *others)
-        given = None if lengths is None else np.array([lengths], np.int32)
-        with pytest.raises(ValueError, match=message):
-            operation(other, 0, q, step, scores=scores, out=out, lengths=given)
-
-
-@pytest.mark.parametrize(("tokens", "columns"), [(6, 2), (8, 2), (9, 3)])
-def test_scores_of_an_open_block_need_a_column(tokens, columns):
-    """Only whole blocks are candidates, and all are scored."""
-    params = make_params("f32", 32)
-    step, _ = make_step(params, (tokens - 1,), (1,))
-    operation = kvcache.ops.index_rows(params, 2, params, 2, block=4, whole=True, dtype="f32", bounds_checks=True)
-    q, out = np.ones((1, 2, 32), np.float32), np.zeros((1, 2), np.int32)
-    operation(step, 0, q, step, scores=np.zeros((1, columns), np.float32), out=out)
-    with pytest.raises(ValueError, match=f"'scores' to have a column for each of {columns} candidates of sequence 0"):
-        operation(step, 0, q, step, scores=np.zeros((1, columns - 1), np.float32), out=out)
 
 
 def test_bound_scores_are_those_of_a_call():
