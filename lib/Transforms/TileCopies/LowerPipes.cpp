@@ -10,6 +10,8 @@
 #include "CacheStores.h"
 #include "Choice.h"
 #include "KernelSetup.h"
+#include "PipeBarriers.h"
+#include "PipeChecks.h"
 #include "PipeRegisters.h"
 #include "Slots.h"
 #include "TensorCopies.h"
@@ -30,7 +32,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
@@ -73,7 +74,7 @@ public:
   Pipe(PipeOp pipe, const Chip *chip, KernelSetup *setup,
        const CacheStores &stores)
       : op(pipe), type(pipe.getPipe().getType()), chip(chip), setup(setup),
-        stores(stores), slots(pipe) {
+        stores(stores), slots(pipe), barriers(type, chip) {
     for (Operation *user : pipe.getPipe().getUsers()) {
       if (auto produce = dyn_cast<ProduceOp>(user))
         produces.push_back(produce);
@@ -191,42 +192,10 @@ private:
   }
 
   void createBarriers() {
-    int64_t stages = type.getStages();
-    barriers = setup->createBarriers(2 * stages);
-    if (isOfCluster())
-      setup->meetInCluster();
-    for (int64_t stage = 0; stage < stages; ++stage)
-      setup->initialize(barriers, stage, [&](const BlockBuilder &b) {
-        return getNumArrivals(b);
-      });
-    for (int64_t stage = 0; stage < stages; ++stage)
-      setup->initialize(barriers, stages + stage, [&](const BlockBuilder &b) {
-        return getNumConsumers(b);
-      });
-  }
-
-  Value getSlot(const IndexBuilder &b, Value index) const {
-    return b.rem(index, b.index(type.getStages()));
-  }
-  Barrier getFull(const IndexBuilder &b, Value index) const {
-    return {barriers, getSlot(b, index)};
-  }
-  Barrier getEmpty(const IndexBuilder &b, Value index) const {
-    return {barriers, b.add(getSlot(b, index), b.index(type.getStages()))};
-  }
-  /// Every use of a slot is a phase of its barriers.
-  Value getParity(const IndexBuilder &b, Value index, int64_t ahead) const {
-    Value round = b.div(index, b.index(type.getStages()));
-    return b.toI32(b.rem(b.add(round, b.index(ahead)), b.index(2)));
-  }
-  /// The first round finds barriers in their first phase: the one before it,
-  /// of the other parity, counts as complete.
-  void waitUntilEmpty(const IndexBuilder &b, Value index) const {
-    std::optional<int64_t> known = getConstantIntValue(index);
-    if (known && *known >= 0 && *known < type.getStages())
-      return;
-    emitWait(b, getEmpty(b, index), getParity(b, index, 1), *chip,
-             isOfCluster());
+    barriers.create(
+        *setup, isOfCluster(),
+        [&](const BlockBuilder &b) { return getNumArrivals(b); },
+        [&](const BlockBuilder &b) { return getNumConsumers(b); });
   }
 
   //===--------------------------------------------------------------------===//
@@ -243,7 +212,7 @@ private:
     SmallVector<Operation *> clones;
     IRMapping mapping;
     mapping.map(produce.getBody().getArguments(),
-                slots.getTiles(b, getSlot(b, produce.getIndex())));
+                slots.getTiles(b, barriers.getSlot(b, produce.getIndex())));
     for (Operation &each : produce.getBody().front().without_terminator()) {
       Operation *clone = b.builder.clone(each, mapping);
       if (auto copy = dyn_cast<TileCopyOpInterface>(clone)) {
@@ -304,7 +273,7 @@ private:
 
   void produceInThread(const BlockBuilder &b, ProduceOp produce,
                        const Issuer &issuer) {
-    Barrier full = getFull(b, produce.getIndex());
+    Barrier full = barriers.getFull(b, produce.getIndex());
     int64_t bytes = 0;
     for (auto copy : produce.getBody().getOps<TileCopyOpInterface>())
       if (getIssuer(copy) == IssuedBy::Thread)
@@ -313,7 +282,7 @@ private:
     auto issue = [&] {
       // All lanes wait: after a loop of one, ptxas takes the warp for diverged,
       // and repeats every shuffle lane by lane.
-      waitUntilEmpty(b, produce.getIndex());
+      barriers.waitUntilEmpty(b, produce.getIndex());
       b.runIf(issuer.isElected, [&] {
         emitFenceOfCaches(b, produce, IssuedBy::Thread);
         TMAExpectOp::create(b.builder, b.loc, full.group, full.index,
@@ -327,9 +296,9 @@ private:
   }
 
   void produceInWarp(const BlockBuilder &b, ProduceOp produce, Threads lanes) {
-    waitUntilEmpty(b, produce.getIndex());
+    barriers.waitUntilEmpty(b, produce.getIndex());
     emitFenceOfCaches(b, produce, IssuedBy::Warp);
-    Barrier full = getFull(b, produce.getIndex());
+    Barrier full = barriers.getFull(b, produce.getIndex());
     cloneBody(b, produce, IssuedBy::Warp, [&](TileCopyOpInterface copy) {
       emitBulkRows(b.builder, copy, lanes, full);
     });
@@ -337,7 +306,7 @@ private:
   }
 
   void produceInAll(const BlockBuilder &b, ProduceOp produce) {
-    waitUntilEmpty(b, produce.getIndex());
+    barriers.waitUntilEmpty(b, produce.getIndex());
     Threads producers = getProducers(b);
     bool isPlain = false, isAsync = false;
     cloneBody(b, produce, IssuedBy::All, [&](TileCopyOpInterface copy) {
@@ -349,7 +318,7 @@ private:
         emitAsyncCopy(b.builder, copy, producers);
       }
     });
-    Barrier full = getFull(b, produce.getIndex());
+    Barrier full = barriers.getFull(b, produce.getIndex());
     if (isPlain) {
       // The hardware's arrival would order its own copies only.
       if (isAsync) {
@@ -381,7 +350,7 @@ private:
   }
 
   void release(const BlockBuilder &b, ConsumeOp consume) const {
-    Barrier empty = getEmpty(b, consume.getIndex());
+    Barrier empty = barriers.getEmpty(b, consume.getIndex());
     if (consume.getCommit())
       return commit(b, empty);
     if (needsFence(consume))
@@ -426,10 +395,10 @@ private:
     BlockBuilder b(rewriter, consume.getLoc());
     Value index = consume.getIndex();
     if (setup)
-      emitWait(b, getFull(b, index), getParity(b, index, 0), *chip);
+      barriers.waitUntilFull(b, index);
     if (setup && needsFenceOfProducts(consume))
       emitProxyFence(b);
-    SmallVector<Value> tiles = slots.getTiles(b, getSlot(b, index));
+    SmallVector<Value> tiles = slots.getTiles(b, barriers.getSlot(b, index));
     if (setup) {
       rewriter.setInsertionPointAfter(consume);
       release(b, consume);
@@ -448,6 +417,7 @@ private:
   KernelSetup *setup;
   const CacheStores &stores;
   Slots slots;
+  PipeBarriers barriers;
   SmallVector<ProduceOp> produces;
   SmallVector<ConsumeOp> consumes;
   /// Consumptions that may write to their tiles.
@@ -457,41 +427,7 @@ private:
   llvm::SmallSetVector<IssuedBy, 3> issuers;
   /// The blocks of the cluster, if they copy to each other's slots; else 1.
   int64_t numBlocks = 1;
-  TypedValue<nvgpu::MBarrierGroupType> barriers;
 };
-
-/// Checks that a pipe is on the CPU, or in a kernel with a target, and that no
-/// other op takes it: the verifier can't, because passes may erase that op.
-LogicalResult checkPipe(PipeOp pipe, const CopySite &site) {
-  for (Operation *user : pipe.getPipe().getUsers()) // (C2)
-    if (!isa<ProduceOp, ConsumeOp>(user)) {
-      InFlightDiagnostic error =
-          user->emitOpError("expects no pipe as an operand: only "
-                            "'kvcache.produce' and 'kvcache.consume' take one");
-      error.attachNote(pipe.getLoc()) << "the pipe is from here";
-      return error;
-    }
-  if (!isInGPUCode(pipe) || site.kernel)
-    return success();
-  return pipe.emitOpError("expects a kernel in a gpu.module with one target, "
-                          "or host code");
-}
-
-/// Checks the copies of a pipe, which `numCopies` counts.
-LogicalResult checkCopies(PipeOp pipe, const CopySite &site,
-                          unsigned &numCopies) {
-  for (Operation *user : pipe.getPipe().getUsers()) {
-    auto produce = dyn_cast<ProduceOp>(user);
-    if (!produce)
-      continue;
-    for (auto copy : produce.getBody().getOps<TileCopyOpInterface>()) {
-      if (failed(checkLowerable(copy, site)))
-        return failure();
-      ++numCopies;
-    }
-  }
-  return success();
-}
 
 struct LowerPipes : kvcache::impl::LowerPipesBase<LowerPipes> {
   void runOnOperation() override {
