@@ -40,7 +40,7 @@ import kvcache
         (
             {"tile_rows": 48},
             ValueError,
-            r"'tile_rows' to be one of \(0, 16, 32, 64, 128\), got 48",
+            r"'tile_rows' to be one of \(0, 16, 32, 64, 128, 256\), got 48",
         ),
         (
             {"tile_rows": 64, "swap_operands": True},
