@@ -251,6 +251,7 @@ def attend_to_prompts(text):
     return out
 
 
+@pytest.mark.long
 def test_attention_to_many_tokens():
     """Many tiles go through a pipe of two: those that have arrived take no more room."""
     tokens, rng = 16384, np.random.default_rng(0)

@@ -82,6 +82,7 @@ def test_rows_have_bounded_error(mma, new, heads):
     assert (error > SUMS * mean).any() == is_rounded
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("role", [0, 1], ids=["key", "value"])
 @pytest.mark.parametrize("mma", KINDS)
@@ -135,6 +136,7 @@ def test_chunks_of_a_prompt_have_its_bits(mma):
         assert (out.view(np.int32) == wanted[begin:end].view(np.int32)).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "limit", [{"window": 50}, {"mask": lambda sequence, head, query, key: query - key < 50}], ids=["window", "mask"]
 )
@@ -154,6 +156,7 @@ def test_few_rows_of_late_tokens_have_the_bits_of_each(mma, limit):
         assert (out.view(np.int32) == results[0][1][rows].view(np.int32)).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mma", KINDS)
 def test_bounds_checks_change_no_bits(mma):
     params = make_params("bf16", 1, 64, 16)

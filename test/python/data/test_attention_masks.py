@@ -276,6 +276,7 @@ def test_more_rows_than_tokens(kernel, name):
     check_kernel(KERNELS[kernel], options, use_bits if "mask" in options else None, lengths=(10, 0, 120))
 
 
+@pytest.mark.long
 def test_ranges_and_region():
     """A row sees the tokens that its ranges and the region ``mask`` admit."""
 
@@ -329,6 +330,7 @@ def count_seen(ranges, keys):
     return sum(min(start + keys, len(seen)) - start for start in starts) * 2 * 64 * 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel, keys", [("mma_sync", 64), ("ping_pong", 128), ("wgmma", 64), ("tcgen05", 64)])
 def test_ranges_bound_what_is_read(kernel, keys):
     """Tiles that no row of a thread block sees are not copied."""

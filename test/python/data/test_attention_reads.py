@@ -62,6 +62,7 @@ def test_blocks_read_only_tokens_that_rows_see(chip, tile_rows, window, keys):
     assert operations == ([] if chip == "sm_80" else [tiles * tile_rows * keys * 2 * (64 + 64)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "chip, group, tile_rows, splits",
     [

@@ -37,6 +37,7 @@ def attend(params, dtype, old, new, group, target, blocks, **options):
     return out.tobytes() + lse.tobytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "target, format_, heads, group, head_dim, page_size, options",
     [
@@ -82,6 +83,7 @@ def test_sparse_rows_of_a_persistent_kernel(target, heads, group, options, monke
     check_sparse(params, "bf16", group, target, (9, 0, 90), (1, 2, 3), columns=91, **given)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "target, old, new, options",
     [

@@ -153,6 +153,7 @@ PING_PONG, PIPELINED = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "format_, heads, group, head_dim, page_size, options",
     [
@@ -181,6 +182,7 @@ def test_tiles_whose_products_overlap(format_, heads, group, head_dim, page_size
     check(params, format_, TILES, TILES_NEW, group, CHIPS[1], **options)
 
 
+@pytest.mark.long
 def test_thread_blocks_without_rows_read_no_mask():
     """The last sequence has a thread block that begins after its rows, and after those of the mask."""
     params, new = make_params("bf16", 1, 64, 16), (31, 2)

@@ -177,6 +177,7 @@ def test_elements_in_any_layout(shape, data):
     check_elements(shape, data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shape", "target"), spread(SHAPES[2:]))
 @given(st.data())
 @examples(1)

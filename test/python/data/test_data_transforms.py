@@ -441,6 +441,7 @@ def test_passes_keep_the_meaning(shape, pipeline, data):
         np.testing.assert_array_equal(cache.memory, expected.memory, err_msg=name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @given(st.data())

@@ -39,6 +39,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "target"), spread(PAIRS, with_cpu=True))
 def test_index_rows_are_those_of_the_pair(name, target):
     """Workspaces and lengths are those of the two calls."""

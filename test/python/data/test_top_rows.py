@@ -185,6 +185,7 @@ def test_top_rows_with_any_number_of_threads(threads):
     check(CHIPS[1], make_step([1498], [2]), scores, 70, block_threads=threads)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", ["special", "options", "heads", "entries", "long"])
 def test_splits_do_not_change_the_selection(target, name):

@@ -108,6 +108,7 @@ def describe(config):
     return [tile, config["stages"] + stored, config["acc_shares"], persistent]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_table_row_equals_the_compiler_s_choice(row):
     title, chips, mma, *cells, hint = row

@@ -212,6 +212,7 @@ def test_gone_tokens_that_no_token_reaches_are_ignored(kind):
 # --- Histories --------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 2**32))
 @examples(20)
 def test_histories(seed):

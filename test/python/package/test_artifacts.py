@@ -171,6 +171,7 @@ def check_damaged(contents):
         assert repr(kvcache.load(path)) == repr(module)
 
 
+@pytest.mark.long
 @given(st.data())
 @examples(400)
 def test_artifacts_with_other_bytes(data):
@@ -195,6 +196,7 @@ def find_places(value):
 NONSENSE = (None, True, -1, 1.5, 2**70, "", "x", "\ud800", [], [1], {}, {"x": 1}, [[[]]])
 
 
+@pytest.mark.long
 @given(st.data())
 @examples(400)
 def test_artifacts_with_other_manifests(data):

@@ -37,6 +37,7 @@ def test_field_that_the_chip_lacks_is_an_error():
     assert attention.compile("sm_100a").kernels
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"split_tokens": 64}], ids=["prompt", "splits"])
 def test_swap_is_kept_where_the_chip_has_it(options):
     """The keyword is for the chips that have swapAB, the field for all."""

@@ -38,6 +38,7 @@ def read(source):
     return True
 
 
+@pytest.mark.long
 def test_damaged_bytecode_is_an_error_or_another_module():
     contents = Module.parse(SOURCE, "gather.mlir").bytecode()
     damaged = [damage(contents, seed) for seed in range(16)]
@@ -88,6 +89,7 @@ ENDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ENDS)
 def test_ends_of_the_reader(monkeypatch, tmp_path, end):
     program, message = ENDS[end]

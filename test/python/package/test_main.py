@@ -70,6 +70,7 @@ def test_demo(capsys, tmp_path):
     assert (tmp_path / "pages.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.long
 def test_demo_finds_wrong_results(monkeypatch, capsys, tmp_path):
     attend = demo._attend_by_numpy
     monkeypatch.setattr(demo, "_attend_by_numpy", lambda *arrays: attend(*arrays) + 0.1)

@@ -69,6 +69,7 @@ def finish(process):
     return int(jits), int(compiles), result
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
 def test_a_second_process_compiles_nothing(target, tmp_path):
     jits, compiles, result = finish(start(tmp_path, target))
@@ -77,6 +78,7 @@ def test_a_second_process_compiles_nothing(target, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.long
 def test_two_processes_at_once(tmp_path):
     results = [finish(process) for process in [start(tmp_path) for _ in range(2)]]
     assert results[0][2] == results[1][2]
@@ -84,6 +86,7 @@ def test_two_processes_at_once(tmp_path):
     assert finish(start(tmp_path))[:2] == (0, 0)
 
 
+@pytest.mark.long
 def test_processes_find_files_of_operations_damaged(tmp_path):
     right = finish(start(tmp_path))
     kept = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -392,6 +395,7 @@ def test_prune_keeps_foreign_files_and_removes_abandoned_ones(monkeypatch, tmp_p
     assert kept == {"notes.txt", "unfinished-new", f"{1:064x}"}
 
 
+@pytest.mark.long
 def test_processes_prune_the_same_folder(tmp_path):
     program = """
 import sys

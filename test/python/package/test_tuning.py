@@ -153,6 +153,7 @@ def test_measured_configs_have_equal_bits(make_clock, options):
     assert (found.pop().rows is None) == (options in ({}, {"split_tokens": 256}))
 
 
+@pytest.mark.long
 def test_other_bits_are_measured_if_they_are_allowed(make_clock):
     clock = make_clock(prefer(mma="mma_sync", keys=32))
     operation = make_operation()

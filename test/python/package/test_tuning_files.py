@@ -169,6 +169,7 @@ def test_merge_changes_no_file_of_another_model(tmp_path):
 # --- Use ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_compile_uses_the_config_of_a_file(tmp_path):
     operation = kvcache.ops.attention(PARAMS, 32)
     file = make_tuned(tmp_path / "own.json", operation, stages=3)
