@@ -134,7 +134,7 @@ class Publisher:
     def publish(self, changed: Iterable[Page]) -> None:
         """Publishes pages that changed, unless closed; the manager calls it."""
         if not self._log.is_closed:
-            self._sender.add([Change(page, page.prefix, page.address.place) for page in changed])
+            self._sender.add([Change(page, page.prefix, page.place) for page in changed])
 
     def flush(self) -> None:
         """Waits until the pages of all steps so far have been sent."""

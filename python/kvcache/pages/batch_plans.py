@@ -11,7 +11,8 @@ import numpy as np
 
 from .group_tables import Entries, GroupTable, list_ranges
 from .prefixes import Page
-from .tables import BatchRows, Sequence, SequenceTable
+from .tables import Sequence, SequenceTable
+from .token_table import BatchRows
 from .tokens import BatchTokens
 
 
@@ -35,7 +36,7 @@ class BatchPlan(NamedTuple):
 def get_written(sequence: Sequence, group: GroupTable) -> Page | None:
     """The partial page that the next tokens are written to."""
     count, rest = divmod(sequence.length, group.page_size)
-    return sequence.pages[group.number][count] if rest else None
+    return group.lists[sequence.row][count] if rest else None
 
 
 def plan_batch(

@@ -14,7 +14,6 @@ from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page
 from .tables import Sequence, SequenceTable
-from .tokens import encode
 
 
 class PageCaching:
@@ -36,50 +35,58 @@ class PageCaching:
         self, batch: SequenceOf[Sequence], rows: np.ndarray | slice, totals: np.ndarray
     ) -> None:
         """Caches the pages that are full when sequences have ``totals`` tokens."""
-        full = totals // self._finder.base
-        first = self._table.lengths[rows] // self._finder.base
-        passing = np.flatnonzero(full > first)
+        base = self._finder.base
+        full = totals // base
+        first = self._table.lengths[rows] // base
+        passing = (full > first).nonzero()[0]
         if len(passing):
-            each = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+            numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
             firsts, stops = first[passing], full[passing]
             with pause_collection(int((stops - firsts).sum())):
-                self._cache_all(
-                    [batch[i] for i in passing.tolist()],
-                    each[passing],
-                    firsts.tolist(),
-                    stops.tolist(),
-                )
+                self._cache_all([batch[i] for i in passing.tolist()], numbers[passing], firsts, stops)
 
     def _cache_all(
         self,
         batch: SequenceOf[Sequence],
         rows: np.ndarray,
-        firsts: list[int],
-        stops: list[int],
+        firsts: np.ndarray,
+        stops: np.ndarray,
     ) -> None:
-        """Calls ``_cache`` for the new full pages of each sequence of a batch."""
-        base, is_plain = self._finder.base, self._finder.is_plain
-        ends = self._table.totals[rows].tolist()
-        for sequence, first, stop, encoded, end in zip(
-            batch, firsts, stops, self._table.encode_recent(rows, base), ends, strict=True
-        ):
-            # Mostly, steps of one token have filled one page.
-            if not encoded or stop - first > 1 or end > stop * base:
-                encoded = encode(sequence.tokens[first * base : stop * base])
-            if not is_plain or sequence.retain:
-                self._cache(sequence, first, stop, encoded, end)
-            else:
-                self._cache_plain(sequence, first, encoded)
+        """Caches the new full pages of some sequences."""
+        table, base, cache = self._table, self._finder.base, self._pool.cache
+        prefixes, lists = table.prefixes, self._groups[0].lists
+        is_simple = self._finder.is_plain and not table.hints
+        tokens = table.tokens.encode(rows, base * firsts, base * stops, table.totals[rows])
+        entries = zip(batch, rows.tolist(), firsts.tolist(), stops.tolist(), tokens, strict=True)
+        for sequence, row, first, stop, encoded in entries:
+            before = prefixes[row]
+            if not is_simple or stop - first > 1 or before.find_child(encoded):
+                self._cache(sequence, first, stop, encoded)
+                continue
+            # Mostly, there is one page, and no other has its tokens.
+            page, prefix = lists[row][first], before.add_child(encoded)
+            assert page
+            cache(page, prefix)
+            prefix.visitors += 1
+            before.visitors -= 1
+            prefixes[row] = prefix
         # At the end of a page, so that the table has all tokens of the next one.
-        self._table.make_room(batch, rows, base)
+        table.tokens.make_room(rows, base)
 
-    def _cache(
-        self, sequence: Sequence, first: int, stop: int, encoded: bytes, total: int
+    def _cache(self, sequence: Sequence, first: int, stop: int, encoded: bytes) -> None:
+        """Caches new full pages of a sequence."""
+        if self._finder.is_plain and not sequence.retain:
+            self._cache_plain(sequence, first, encoded)
+        else:
+            self._cache_groups(sequence, first, stop, encoded)
+
+    def _cache_groups(
+        self, sequence: Sequence, first: int, stop: int, encoded: bytes
     ) -> None:
         """Caches pages for later sequences, or replaces them by equal ones."""
         base = self._finder.base
         prefix, size = sequence.prefix, 8 * base
-        is_at_end = stop * base == total
+        is_at_end = stop * base == sequence.total
         for i in range(first, stop):
             start = (i - first) * size
             prefix = prefix.extend(encoded[start : start + size])
@@ -93,7 +100,7 @@ class PageCaching:
                         continue
                     at = 0
                     group.open[sequence.row] = False
-                page, known = sequence.pages[number][at], prefix.pages[number]
+                page, known = group.lists[sequence.row][at], prefix.pages[number]
                 if page is None or page is known or group.has_gap(sequence.row, at):
                     continue
                 if known is None:
@@ -102,13 +109,14 @@ class PageCaching:
                     self._pool.merge(page, known)
                     sequence.replace(group, at, known)
                 if sequence.retain:
-                    parent = _find_parent(group, sequence.pages[number], at)
+                    parent = _find_parent(group, group.lists[sequence.row], at)
                     self._retain(sequence, prefix.pages[number], end, parent)
         sequence.move_to(prefix)  # a descendant, so the node before it stays
 
     def _cache_plain(self, sequence: Sequence, first: int, encoded: bytes) -> None:
         """Caches pages of one group that reaches all tokens, from page ``first`` on."""
-        size, pages, cache = 8 * self._finder.base, sequence.pages[0], self._pool.cache
+        size, cache = 8 * self._finder.base, self._pool.cache
+        pages = self._groups[0].lists[sequence.row]
         prefix, i = sequence.prefix, first
         for start in range(0, len(encoded), size):
             prefix = prefix.extend(encoded[start : start + size])
@@ -130,7 +138,7 @@ class PageCaching:
         """
         found: list[tuple[int, Page | None, Page | None]] = []
         for group, pages in zip(self._groups, match.pages, strict=True):
-            own = sequence.pages[group.number]
+            own = group.lists[sequence.row]
             row = [*own, *pages]
             for i in range(len(own), len(row)):
                 found.append(((i + 1) * group.border, row[i], _find_parent(group, row, i)))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,12 @@ import numpy as np
 from .inputs import StepInputs
 from .memory import Memory
 from .storage import GroupTensors
-from .tables import BatchRows, Sequence, SequenceTable
+from .tables import SequenceTable
+from .token_table import BatchRows
 
 
 def gather_inputs(
     requests: tuple[Hashable, ...],
-    batch: Iterable[Sequence],
     rows: BatchRows,
     table: SequenceTable,
     memory: Memory,
@@ -31,7 +31,7 @@ def gather_inputs(
     pending.cumsum(dtype=np.uint32, out=row_offsets[1:])
     common: dict[str, Any] = {
         "requests": requests,
-        "tokens": table.join_pending(batch, rows, pending),
+        "tokens": table.join_pending(rows, pending),
         "row_offsets": row_offsets,
         "_placed_offsets": memory.upload(row_offsets),
         "lengths": memory.upload(lengths.astype(np.uint32)),

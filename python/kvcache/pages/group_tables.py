@@ -30,6 +30,8 @@ class GroupTable:
             earlier tokens, else 0; int64 [rows].
         pages: The pages of resident sequences in the order of tokens, uint32
             [rows, columns]; unused entries name the null page.
+        lists: The pages of each row in the order of tokens, None for those that no
+            token reaches any more.
     """
 
     def __init__(self, number: int, group: LayerGroup, null_page: int) -> None:
@@ -46,6 +48,11 @@ class GroupTable:
         self.freed = np.zeros(0, np.int64)
         self.gone = np.zeros(0, np.int64)
         self.pages = np.zeros((0, _round(0)), np.uint32)
+        self.lists: list[list[Page | None]] = []
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.lists)
 
     def add_rows(self, count: int) -> None:
         more = np.full((count, self.pages.shape[1]), self._null_page, np.uint32)
@@ -55,7 +62,9 @@ class GroupTable:
             np.concatenate([values, np.zeros(count, np.int64)])
             for values in (self.freed, self.gone)
         )
+        lists = [*self.lists, *([] for _ in range(count))]
         self.pages, self.open, self.freed, self.gone = pages, is_open, freed, gone
+        self.lists = lists
 
     def reserve(self, pages: int) -> None:
         """Makes room for rows of ``pages`` pages."""
@@ -69,7 +78,7 @@ class GroupTable:
     def put(self, row: int, start: int, pages: SequenceOf[Page | None]) -> None:
         """Writes pages of the device from column ``start`` on, after ``reserve``."""
         self.pages[row, start : start + len(pages)] = [
-            page.address.index if page else self._null_page for page in pages
+            page.index if page else self._null_page for page in pages
         ]
 
     def list_pages(self, row: int, start: int, stop: int) -> np.ndarray:
@@ -164,7 +173,7 @@ class Entries(NamedTuple):
 
 def list_ranges(starts: np.ndarray, counts: np.ndarray) -> Entries:
     """Lists ``counts`` entries of each row from ``starts`` on, one row after another."""
-    rows = np.flatnonzero(counts)  # mostly few
+    rows = counts.nonzero()[0]  # mostly few
     starts, counts = starts[rows], counts[rows]
     before = counts.cumsum() - counts
     row = rows.repeat(counts)

@@ -20,7 +20,8 @@ from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page, Prefix
 from .snapshot import Place, Source
-from .tables import BatchRows, Sequence, SequenceTable
+from .tables import Sequence, SequenceTable
+from .token_table import BatchRows
 from .tokens import BatchTokens
 
 
@@ -81,8 +82,8 @@ class Growth:
         length = sequence.length
         total = sequence.total + len(tokens)
         missing = [
-            group.count_pages(total) - len(own)
-            for group, own in zip(self._groups, sequence.pages)
+            group.count_pages(total) - len(group.lists[sequence.row])
+            for group in self._groups
         ]
         written = self._list_written(sequence) if length else {}
         needed = sum(missing)
@@ -121,7 +122,7 @@ class Growth:
         if match.partial:
             yield Match(match.prefix, match.length, match.pages)
         match = self._finder.find(
-            sequence, tokens, lambda page: page.is_on(Place.DEVICE)
+            sequence, tokens, lambda page: page.place is Place.DEVICE
         )
         match.partial, match.common = None, 0
         yield match
@@ -144,10 +145,8 @@ class Growth:
         plan = self.plan(sequence, tokens)
         if plan.needed > plan.available:
             raise OutOfPagesError("out of pages", plan.needed, plan.available)
-        for group, own, count in zip(
-            self._groups, sequence.pages, plan.missing, strict=True
-        ):
-            group.reserve(len(own) + count)
+        for group, count in zip(self._groups, plan.missing, strict=True):
+            group.reserve(len(group.lists[sequence.row]) + count)
         with pause_collection(sum(plan.missing)):
             return self._execute(sequence, tokens, plan)
 
@@ -171,9 +170,9 @@ class Growth:
 
     def _has_room(self, sequence: Sequence, count: int) -> bool:
         """Whether tokens fit in the pages that the sequence alone uses."""
-        total = sequence.total + count
-        for group, own in zip(self._groups, sequence.pages):
-            if not group.open.item(sequence.row) or group.count_pages(total) > len(own):
+        total, row = sequence.total + count, sequence.row
+        for group in self._groups:
+            if not group.open.item(row) or group.count_pages(total) > len(group.lists[row]):
                 return False
         return True
 
@@ -308,7 +307,7 @@ class Growth:
             for each, start, stop in zip(
                 sequences, starts.tolist(), stops.tolist(), strict=True
             ):
-                own = each.pages[group.number]
+                own = group.lists[each.row]
                 for i in range(start, stop):
                     if page := own[i]:
                         own[i] = None
@@ -324,7 +323,6 @@ class Growth:
                 copies.append(self._begin_copy(sequence))
         except BaseException:
             for copy in copies:
-                copy.prefix.visitors -= 1
                 for group, pages in zip(self._groups, copy.pages, strict=True):
                     group.clear(copy.row, 0, len(pages))
                 self._table.remove(copy.row)
@@ -337,11 +335,10 @@ class Growth:
 
     def _begin_copy(self, sequence: Sequence) -> Sequence:
         """Copies a sequence without adding references to its pages."""
-        new = Sequence(sequence.prefix, self._table, self._table.add())
+        new = Sequence(self._table, self._table.add(sequence.prefix))
         try:
             new.take(sequence)
         except BaseException:
-            new.prefix.visitors -= 1
             self._table.remove(new.row)
             raise
         return new
@@ -374,8 +371,7 @@ class Growth:
         self.drop(sequence)
 
     def drop(self, sequence: Sequence) -> None:
-        """Ends a sequence without pages."""
-        sequence.prefix.visitors -= 1
+        """Ends a sequence that has released its pages."""
         self._table.remove(sequence.row)
 
     # --- A batch ------------------------------------------------------------------
@@ -399,15 +395,18 @@ class Growth:
             count = sum(len(plan.missing.row) for plan in plans) + len(copied)
             new = self._pool.provide(count, copied=copied)
         own, new = new[: len(copied)], new[len(copied) :]
-        growing = rows.selector if tokens.counts.all() else rows.numbers[tokens.counts > 0]
+        if tokens.are_single:
+            growing = rows.selector
+        else:
+            growing = rows.numbers[tokens.counts > 0]
         for group, plan, sources in zip(self._groups, plans, copies, strict=True):
             for sequence in plan.closed:
                 if written := get_written(sequence, group):
                     copy = own.pop(0) if sequence in sources else None
                     self._make_sole_user(sequence, group, written, copy)
-            self._place(batch, rows.numbers, group, plan.missing, new)
+            self._place(rows.numbers, group, plan.missing, new)
             group.open[growing] = True
-        self._table.add_tokens(batch, rows, tokens)
+        self._table.add_tokens(rows, tokens)
 
     def plan_batch(
         self, batch: SequenceOf[Sequence], rows: BatchRows, tokens: BatchTokens
@@ -419,25 +418,23 @@ class Growth:
 
     def _place(
         self,
-        batch: SequenceOf[Sequence],
         rows: np.ndarray,
         group: GroupTable,
         missing: Entries,
         new: list[Page],
     ) -> None:
-        """Adds the missing pages of a group to sequences, from the first of ``new``."""
-        number, count = group.number, len(missing.row)
+        """Adds the missing pages of a group to rows, from the first of ``new``."""
+        count, lists = len(missing.row), group.lists
         pages, new[:count] = new[:count], []
         if not count:
             return
-        for each, page in zip(missing.row.tolist(), pages, strict=True):
-            batch[each].pages[number].append(page)
-        if number:
+        if group.number:
             for page in pages:
-                page.group = number
-        group.pages[rows[missing.row], missing.column] = [
-            page.address.index for page in pages
-        ]
+                page.group = group.number
+        growing = rows[missing.row]
+        for row, page in zip(growing.tolist(), pages, strict=True):
+            lists[row].append(page)
+        group.pages[growing, missing.column] = [page.index for page in pages]
 
     # --- Full pages ---------------------------------------------------------------
 

@@ -41,7 +41,8 @@ from .storage import PageStore, allocate_storage, check_paged, count_pages, pars
 from .stores import Store
 from .swaps import PageSwaps
 from .tables import Sequence as _Sequence
-from .tables import BatchRows, SequenceTable
+from .tables import SequenceTable
+from .token_table import BatchRows
 from .tokens import BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
 
 
@@ -185,7 +186,8 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             with self.prefetch(tokens, salt=salt) as prefetch:
                 prefetch.wait()
         sequence, ids = self._begin(tokens, salt)
-        sequence.retain = hints
+        if hints:
+            sequence.retain = hints
         try:
             found = self._growth.grow(sequence, ids)
         except BaseException:
@@ -210,8 +212,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         root = self._roots.get(salt) if salt else self._unsalted
         if root is None:
             root = self._roots[salt] = self._growth.make_root(salt)
-        row = self._table.add()
-        return _Sequence(root, self._table, row), ids
+        return _Sequence(self._table, self._table.add(root)), ids
 
     def grow(self, request: Hashable, tokens: npt.ArrayLike) -> int:
         """Adds tokens to a sequence, with pages for them.
@@ -400,9 +401,9 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         tokens.
         """
         requests = parse_requests(requests)
-        batch, rows = self._get_batch(requests)
+        _, rows = self._get_batch(requests)
         given = gather_inputs(
-            requests, batch, rows, self._table, self.memory, self.group_tensors
+            requests, rows, self._table, self.memory, self.group_tensors
         )
         if self._table.has_states:
             self._table.given[rows.selector] = True

@@ -79,7 +79,7 @@ class Match:
         for snapshot in self.snapshots.values():  # of all tokens
             _raise_ranks(ranks, snapshot)
         if self.partial:
-            ranks[self.length :] = _RANKS[self.partial.address.place]
+            ranks[self.length :] = _RANKS[self.partial.place]
         counts = np.bincount(ranks, minlength=len(_SOURCES)).tolist()
         return dict(zip(_SOURCES[1:], counts[1:], strict=True))
 
@@ -100,7 +100,7 @@ class Match:
 
 def _raise_ranks(ranks: np.ndarray, page: Page) -> None:
     """Raises the ranks of tokens to that of a page's source, unless they are higher."""
-    rank = len(_SOURCES) - 1 if page.is_fetched else _RANKS[page.address.place]
+    rank = len(_SOURCES) - 1 if page.is_fetched else _RANKS[page.place]
     if rank:
         np.maximum(ranks, rank, out=ranks)
 
@@ -123,7 +123,7 @@ def _list_path(
             child = node.latest
             if child is None or not has_tokens(child.tokens, start):
                 part = encoded[start : start + size]
-                child = node.children.get(part)
+                child = node.find_child(part)
                 if child is None:
                     return path, part
             add(child)
@@ -149,7 +149,7 @@ class Finder:
         self._step = math.lcm(*borders)
 
     def make_root(self, salt: bytes) -> Prefix:
-        return Prefix(pages=[None] * len(self._groups), salt=salt)
+        return Prefix(groups=len(self._groups), salt=salt)
 
     def find(
         self,

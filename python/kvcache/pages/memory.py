@@ -126,7 +126,8 @@ class NumPyMemory:
         # Not a new mapping: the first access to each machine page costs more than the
         # copy. The view's base is not an array, so that nothing reads before it.
         memory = np.empty(array.nbytes + mmap.PAGESIZE, np.uint8)
-        start = -memory.ctypes.data % mmap.PAGESIZE
+        address: int = memory.__array_interface__["data"][0]  # faster than its 'ctypes'
+        start = -address % mmap.PAGESIZE
         view = memory.data[start : start + array.nbytes]
         tensor = np.frombuffer(view, np.uint8).view(array.dtype).reshape(array.shape)
         tensor[...] = array

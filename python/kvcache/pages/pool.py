@@ -8,7 +8,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from operator import attrgetter
 
 from ..cache.groups import LayerGroup
 from .memory import Copy
@@ -18,25 +17,24 @@ from .snapshot import PageAddress, Place
 from .storage import PageStore
 
 
-class FreeAddresses:
-    """The addresses of a place that no page uses.
+class FreeIndices:
+    """The indices of a place that no page uses.
 
-    Addresses that were given back last are taken first, then those never used.
+    Indices that were given back last are taken first, then those never used.
 
     Attributes:
-        size: The number of addresses of the place.
+        size: The number of pages of the place.
         count: The number of unused ones.
     """
 
-    def __init__(self, place: Place, size: int) -> None:
-        self._place = place
-        self._begun = 0  # addresses that were ever in use
-        self._returned: list[PageAddress] = []
+    def __init__(self, size: int) -> None:
+        self._begun = 0  # indices that were ever in use
+        self._returned: list[int] = []
         self.size = size
         self.count = size
 
-    def take(self, count: int) -> list[PageAddress]:
-        """Takes ``count`` addresses; the caller checks that there are enough."""
+    def take(self, count: int) -> list[int]:
+        """Takes ``count`` indices; the caller checks that there are enough."""
         self.count -= count
         returned = self._returned
         taken = returned[: -count - 1 : -1]
@@ -44,12 +42,12 @@ class FreeAddresses:
         if len(taken) < count:
             first = self._begun
             self._begun += count - len(taken)
-            taken += [PageAddress(self._place, i) for i in range(first, self._begun)]
+            taken += range(first, self._begun)
         return taken
 
-    def add(self, address: PageAddress) -> None:
+    def add(self, index: int) -> None:
         self.count += 1
-        self._returned.append(address)
+        self._returned.append(index)
 
 
 class PagePool:
@@ -85,7 +83,7 @@ class PagePool:
         self._stores = stores
         self._has_host_pages = num_host_pages > 0
         self._is_full = [group.reach.is_full for group in groups]
-        self._free = {place: FreeAddresses(place, size) for place, size in sizes.items()}
+        self._free = {place: FreeIndices(size) for place, size in sizes.items()}
         self._slower = self._free[Place.HOST], self._free[Place.DISK]
         self.retained = RetainedPages(most_retained)
         # Pages without references, in the order of their eviction.
@@ -119,7 +117,7 @@ class PagePool:
         """Lists the pages that are not on the device."""
         if not pages or all([free.count == free.size for free in self._slower]):
             return []
-        return [page for page in pages if page.address.place is not Place.DEVICE]
+        return [page for page in pages if page.place is not Place.DEVICE]
 
     def _count(self, place: Place, kept: Sequence[Page]) -> int:
         cached = self._cached[place]
@@ -128,15 +126,15 @@ class PagePool:
             count -= sum([page.order is cached for page in kept])
         return count
 
-    def _take_addresses(
+    def _take_indices(
         self,
         place: Place,
         count: int,
         kept: Iterable[Page],
-        contents: Sequence[PageAddress] = (),
-    ) -> list[PageAddress]:
-        """Takes ``count`` unused addresses, and copies ``contents`` to the first of
-        them.
+        contents: Sequence[Page] = (),
+    ) -> list[int]:
+        """Takes ``count`` unused pages of a place, and copies ``contents`` to the first
+        of them.
 
         The callers check that there is room while the pages in ``kept`` stay.
         """
@@ -148,10 +146,10 @@ class PagePool:
         taken = free.take(count)
         try:
             for source, target in zip(contents, taken, strict=False):
-                self._copy(source, target)
+                self._copy(source.address, PageAddress(place, target))
         except BaseException:
-            for address in reversed(taken):
-                self._add_free(address)
+            for index in reversed(taken):
+                free.add(index)
             raise
         return taken
 
@@ -210,7 +208,7 @@ class PagePool:
             if not self._is_full[page.group]:
                 return page
             with_it = prefix.pages  # dropped together with it
-            if not prefix.children and not any(
+            if not prefix.has_children() and not any(
                 each is moving or each in kept for each in with_it if each
             ):
                 return page
@@ -238,65 +236,62 @@ class PagePool:
             kept: Pages that must not be evicted, besides those brought and copied.
         """
         if not brought and not copied:
-            addresses = self._take_addresses(Place.DEVICE, count, kept)
-            return [Page(address, 1, 1) for address in addresses]
-        contents = [*map(_get_address, (*brought, *copied))]
-        kept = [*kept, *brought, *copied]
+            indices = self._take_indices(Place.DEVICE, count, kept)
+            return [Page(Place.DEVICE, index, 1, 1) for index in indices]
+        contents = [*brought, *copied]
         count += len(brought)
-        addresses = self._take_addresses(Place.DEVICE, count, kept, contents)
+        indices = self._take_indices(Place.DEVICE, count, [*kept, *contents], contents)
         if brought:
-            self._readdress(brought, addresses[: len(brought)])
-            del addresses[: len(brought)]
-        return [Page(address, 1, 1) for address in addresses]
+            self._readdress(brought, Place.DEVICE, indices[: len(brought)])
+            del indices[: len(brought)]
+        return [Page(Place.DEVICE, index, 1, 1) for index in indices]
 
     def move(
         self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
     ) -> None:
         """Moves pages to ``place``, while those in ``kept`` stay."""
-        sources = [page.address for page in pages]
-        taken = self._take_addresses(place, len(pages), [*kept, *pages], sources)
-        self._readdress(pages, taken)
+        taken = self._take_indices(place, len(pages), [*kept, *pages], pages)
+        self._readdress(pages, place, taken)
 
     def begin_move(
         self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
-    ) -> tuple[list[PageAddress], list[Copy]]:
+    ) -> tuple[list[int], list[Copy]]:
         """Begins to move pages between the device and the host; ``end_move`` follows.
 
-        Takes addresses, and begins the copies. Pages keep their old addresses until all
-        copies have ended. The caller keeps them from being evicted.
+        Takes the indices of unused pages, and begins the copies. Pages keep their old
+        addresses until all copies have ended. The caller keeps them from being evicted.
         """
-        taken = self._take_addresses(place, len(pages), [*kept, *pages])
+        taken = self._take_indices(place, len(pages), [*kept, *pages])
         # Sorted at both ends, so that a memory can copy neighbours at once.
-        ordered = sorted(pages, key=lambda page: page.address.index)
-        free = sorted(taken, key=lambda address: address.index)
-        places = dict(zip(ordered, free, strict=True))
-        addresses = [places[page] for page in pages]
+        ordered = sorted(pages, key=lambda page: page.index)
+        targets = sorted(taken)
+        chosen = dict(zip(ordered, targets, strict=True))
         copies: list[Copy] = []
         try:
             if pages:
-                sources = [page.address.index for page in pages]
-                targets = [address.index for address in addresses]
+                sources = [page.index for page in ordered]
                 for store in self._stores:
                     copies.append(store.begin_copies(place, sources, targets))
         except BaseException:
             _drain(copies)
-            for address in reversed(taken):
-                self._add_free(address)
+            for index in reversed(taken):
+                self._free[place].add(index)
             raise
-        return addresses, copies
+        return [chosen[page] for page in pages], copies
 
     def end_move(
         self,
         pages: Sequence[Page],
-        addresses: Sequence[PageAddress],
+        place: Place,
+        indices: Sequence[int],
         moves: Callable[[Page], bool],
     ) -> None:
-        """Moves the pages that ``moves`` accepts; frees the addresses of others."""
-        for page, address in zip(pages, addresses, strict=True):
+        """Moves the pages that ``moves`` accepts; frees the indices of others."""
+        for page, index in zip(pages, indices, strict=True):
             if moves(page):
-                self._readdress([page], [address])
+                self._readdress([page], place, [index])
             else:
-                self._add_free(address)
+                self._free[place].add(index)
 
     def refer(self, page: Page, is_resident: bool) -> None:
         """Adds a sequence to the references of a page, and to its users if resident."""
@@ -346,9 +341,10 @@ class PagePool:
 
     def merge(self, page: Page, into: Page) -> None:
         """Replaces a page by another with the same contents, for its only user."""
-        if not into.is_on(Place.DEVICE):
+        if into.place is not Place.DEVICE:
             self._unlist(into)
-            page.address, into.address = into.address, page.address
+            page.place, into.place = into.place, page.place
+            page.index, into.index = into.index, page.index
             self._note(into)
         into.is_fetched = False
         self.refer(into, is_resident=True)
@@ -396,14 +392,14 @@ class PagePool:
             yield from pages
 
     def _readdress(
-        self, pages: Sequence[Page], addresses: Sequence[PageAddress]
+        self, pages: Sequence[Page], place: Place, indices: Sequence[int]
     ) -> None:
         """Records the new addresses of pages."""
-        for page, address in zip(pages, addresses, strict=True):
-            self.moved[address.place] += 1
+        for page, index in zip(pages, indices, strict=True):
+            self.moved[place] += 1
             self._unlist(page)
-            self._add_free(page.address)
-            page.address = address
+            self._free[page.place].add(page.index)
+            page.place, page.index = place, index
             if page.prefix:
                 self._note(page)
             self._settle(page)
@@ -424,14 +420,14 @@ class PagePool:
         if page.users:
             return
         if page.references:
-            if page.is_on(Place.DEVICE):
+            if page.place is Place.DEVICE:
                 self._waiting[page] = None
         elif page.prefix:
-            self._cached[page.address.place].add(page)
+            self._cached[page.place].add(page)
         else:
             if page.retention:
                 self.retained.drop(page)
-            self._add_free(page.address)
+            self._free[page.place].add(page.index)
 
     def _unlist(self, page: Page) -> None:
         if page.order:
@@ -439,11 +435,6 @@ class PagePool:
         else:
             self._waiting.pop(page, None)
 
-    def _add_free(self, address: PageAddress) -> None:
-        self._free[address.place].add(address)
-
-
-_get_address = attrgetter("address")
 
 
 def _drain(copies: Sequence[Copy]) -> None:

@@ -91,7 +91,7 @@ class Prefetch:
         first = self._copied
         for record, is_done in zip(records, copy.done, strict=True):
             page, stored = self._wanted[self._copied]
-            if not (is_done and self._tier.load(record, stored, page.address.index)):
+            if not (is_done and self._tier.load(record, stored, page.index)):
                 break
             self._copied += 1
         if copy.is_late:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,8 @@ class Page:
     """A page of a cache and its contents, which move between the device and the host.
 
     Attributes:
-        address: Its current address.
+        place: The memory that it is in.
+        index: Its number there.
         references: The number of sequences that use it. It is never dropped while there
             is one.
         users: The number of these that are resident or being swapped in. While there is
@@ -38,7 +39,8 @@ class Page:
     descendants of such a page in the tree have at most its references and its users.
     """
 
-    address: PageAddress
+    place: Place
+    index: int
     references: int = 0
     users: int = 0
     group: int = 0
@@ -49,8 +51,9 @@ class Page:
     is_stored: bool = False
     is_fetched: bool = False
 
-    def is_on(self, place: Place) -> bool:
-        return self.address.place is place
+    @property
+    def address(self) -> PageAddress:
+        return PageAddress(self.place, self.index)
 
 
 class Prefix:
@@ -65,8 +68,9 @@ class Prefix:
         before: The node before it, also outside of the tree. It never changes, so other
             threads may read it, ``tokens`` and ``depth``.
         pages: The page of each group that ends with these tokens, or None.
-        children: The nodes after it, by their tokens.
         latest: The child that was added last, if it is still there.
+        children: The nodes after it, by their tokens; None before there are two, since
+            most nodes have one.
         visitors: The number of sequences whose tokens in the cache end here.
         depth: The number of nodes from the first one to this; 0 for a root.
         salt: The salt of the tree.
@@ -94,14 +98,14 @@ class Prefix:
         self,
         tokens: bytes = b"",
         parent: Prefix | None = None,
-        pages: Iterable[Page | None] = (),
+        groups: int = 0,
         salt: bytes = b"",
     ) -> None:
         self.tokens = tokens
         self.parent = self.before = parent
-        self.pages = [*pages]
-        self.children: dict[bytes, Prefix] = {}
+        self.pages: list[Page | None] = [None] * groups
         self.latest: Prefix | None = None
+        self.children: dict[bytes, Prefix] | None = None
         self.visitors = 0
         self.depth: int = parent.depth + 1 if parent else 0
         self.salt: bytes = parent.salt if parent else salt
@@ -109,14 +113,36 @@ class Prefix:
         # The keys of children by their first token, sorted, once they are needed.
         self._similar: dict[bytes, list[bytes]] | None = None
 
+    def has_children(self) -> bool:
+        return bool(self.latest or self.children)
+
+    def list_children(self) -> list[Prefix]:
+        if self.children is not None:
+            return [*self.children.values()]
+        return [self.latest] if self.latest else []
+
+    def find_child(self, tokens: bytes) -> Prefix | None:
+        """Finds the child with these tokens."""
+        latest = self.latest
+        if latest and latest.tokens == tokens:
+            return latest
+        return self.children.get(tokens) if self.children else None
+
     def extend(self, tokens: bytes) -> Prefix:
         """Returns the child with these tokens, which is made if there is none."""
-        if (known := self.children.get(tokens)) is None:
-            known = Prefix(tokens, self, [None] * len(self.pages))
-            self.children[tokens] = self.latest = known
-            if self._similar is not None:
-                insort(self._similar.setdefault(tokens[:8], []), tokens)
-        return known
+        return self.find_child(tokens) or self.add_child(tokens)
+
+    def add_child(self, tokens: bytes) -> Prefix:
+        """Adds a child with tokens that no other child has."""
+        child = Prefix(tokens, self, len(self.pages))
+        if self.children is not None:
+            self.children[tokens] = child
+        elif self.latest:
+            self.children = {self.latest.tokens: self.latest, tokens: child}
+        self.latest = child
+        if self._similar is not None:
+            insort(self._similar.setdefault(tokens[:8], []), tokens)
+        return child
 
     def detach(self, page: Page) -> None:
         page.prefix = None
@@ -127,13 +153,14 @@ class Prefix:
         """Removes this node and its ancestors from the tree where nothing is left."""
         node = self
         while (parent := node.parent) and not (
-            node.visitors or node.children or any(node.pages)
+            node.visitors or node.has_children() or any(node.pages)
         ):
             node._leave_tree(parent)
             node = parent
 
     def _leave_tree(self, parent: Prefix) -> None:
-        del parent.children[self.tokens]
+        if parent.children is not None:
+            del parent.children[self.tokens]
         if parent.latest is self:
             parent.latest = None
         if parent._similar is not None:
@@ -150,7 +177,7 @@ class Prefix:
         pending = [self]
         while pending:
             prefix = pending.pop()
-            pending.extend(prefix.children.values())
+            pending += prefix.list_children()
             for page in prefix.pages:
                 if page:
                     prefix.detach(page)
@@ -164,11 +191,11 @@ class Prefix:
         Returns it, and how many. It is one of the two neighbours of ``tokens`` in
         sorted order. Only for trees of one group.
         """
-        if not self.children:
+        if not self.has_children():
             return None, 0
         if self._similar is None:
             self._similar = {}
-            for key in sorted(self.children):
+            for key in sorted(child.tokens for child in self.list_children()):
                 self._similar.setdefault(key[:8], []).append(key)
         similar = self._similar.get(tokens[:8])
         if not similar:
@@ -177,5 +204,6 @@ class Prefix:
         i = bisect_left(similar, tokens)
         for key in similar[max(i - 1, 0) : i + 1]:
             if (count := count_common(key, tokens)) > common:
-                best, common = self.children[key].pages[0], count
+                child = self.find_child(key)
+                best, common = child.pages[0] if child else None, count
         return best, common if best else 0

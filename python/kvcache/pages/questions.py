@@ -16,7 +16,7 @@ from .growth import Growth, Plan
 from .pool import PagePool
 from .snapshot import CacheStats, Place, Source
 from .store_tier import StoreTier
-from .tables import BatchRows
+from .token_table import BatchRows
 from .tables import Sequence as _Sequence
 from .tokens import BatchTokens, TokensOfBatch
 

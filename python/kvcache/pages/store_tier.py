@@ -97,7 +97,7 @@ class StoreTier:
         rows: list[list[CachedOrStored | None]] = [[] for _ in self._groups]
         for start in range(0, len(encoded) - size, size):
             part, end = encoded[start : start + size], start // 8 + base
-            node = node.children.get(part) if node else None
+            node = node.find_child(part) if node else None
             parent, known = digest, node.key if node else b""
             digest = known or self._records.make_digest(parent, part)
             for number, group in enumerate(self._groups):
@@ -150,10 +150,10 @@ class StoreTier:
         for page in kept:
             self._pool.refer(page, is_resident=False)
         places = dict(zip(stored, new, strict=True))
-        sequence.pages = [
-            [places[page] if isinstance(page, StoredPage) else page for page in row]
-            for row in rows
-        ]
+        for group, row in zip(self._groups, rows, strict=True):
+            group.lists[sequence.row] = [
+                places[page] if isinstance(page, StoredPage) else page for page in row
+            ]
         return [*zip(new, stored, strict=True)]
 
     def end(

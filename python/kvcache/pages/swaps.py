@@ -122,7 +122,7 @@ class PageSwaps:
             return Swap(request)
         (held,) = self._growth.copy(sequence)
         try:
-            addresses, copies = self._pool.begin_move(leaving, Place.HOST)
+            indices, copies = self._pool.begin_move(leaving, Place.HOST)
         except BaseException:
             self._growth.end(held)
             raise
@@ -131,7 +131,8 @@ class PageSwaps:
             del self._swaps[swap]
             self._pool.end_move(
                 leaving,
-                addresses,
+                Place.HOST,
+                indices,
                 # Meanwhile other sequences may use a page, or all may have dropped it.
                 lambda page: is_done and page.users == 1 and page.references > 1,
             )
@@ -193,7 +194,7 @@ class PageSwaps:
         except BaseException:
             self._growth.end(held)
             raise
-        addresses, copies = moved
+        indices, copies = moved
         # Pages that other swaps bring meanwhile stay.
         used = held.list_pages()
         for page in used:
@@ -204,8 +205,9 @@ class PageSwaps:
             # Another swap may have brought a page meanwhile.
             self._pool.end_move(
                 brought,
-                addresses,
-                lambda page: is_done and not page.is_on(Place.DEVICE),
+                Place.DEVICE,
+                indices,
+                lambda page: is_done and page.place is not Place.DEVICE,
             )
             if is_done:
                 self._finish_swap_in(request, sequence)
@@ -226,7 +228,7 @@ class PageSwaps:
             raise ValueError(f"request {request!r} is not swapped out")
         self._check_still(request, sequence)
         pages = sequence.list_pages()
-        brought = [page for page in pages if not page.is_on(Place.DEVICE)]
+        brought = [page for page in pages if page.place is not Place.DEVICE]
         available = self._pool.count_available(kept=pages)
         if len(brought) > available:
             raise OutOfPagesError("out of pages", len(brought), available)

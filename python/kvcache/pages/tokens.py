@@ -27,15 +27,12 @@ class BatchTokens(NamedTuple):
     Attributes:
         ids: The tokens of all sequences, one after another, int64 [total].
         counts: Tokens per sequence, int64 [batch].
+        are_single: Whether each sequence gets one token.
     """
 
     ids: np.ndarray
     counts: np.ndarray
-
-    @property
-    def are_single(self) -> bool:
-        """Whether each sequence gets one token."""
-        return len(self.ids) == len(self.counts) and bool(self.counts.all())
+    are_single: bool
 
     def split(self) -> list[array[int]]:
         """Splits the tokens by sequence."""
@@ -86,7 +83,8 @@ def parse_batch_tokens(tokens: TokensOfBatch, count: int) -> BatchTokens:
     if (not ids.size or ids.dtype.kind in "iu") and ids.ndim in (1, 2):
         _check_count(len(ids), count)
         ids = _check_ids(ids if ids.ndim == 2 else ids[:, None])
-        return BatchTokens(ids.ravel(), np.full(count, ids.shape[1], np.int64))
+        each = ids.shape[1]
+        return BatchTokens(ids.ravel(), np.full(count, each, np.int64), each == 1)
     if not isinstance(tokens, Sequence) or isinstance(tokens, str | bytes):
         raise TypeError(
             "expects 'tokens' to be integers [batch] or [batch, k], or a sequence of "
@@ -95,7 +93,8 @@ def parse_batch_tokens(tokens: TokensOfBatch, count: int) -> BatchTokens:
     _check_count(len(tokens), count)
     chunks = [parse_tokens(each) for each in tokens]
     joined = np.frombuffer(b"".join(chunks), np.int64)
-    return BatchTokens(joined, np.array([len(chunk) for chunk in chunks], np.int64))
+    counts = [len(chunk) for chunk in chunks]
+    return BatchTokens(joined, np.array(counts, np.int64), {*counts} == {1})
 
 
 def encode(tokens: array[int], start: int = 0, stop: int | None = None) -> bytes:

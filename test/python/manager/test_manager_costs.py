@@ -86,9 +86,9 @@ def test_step_allocates_for_its_longest_sequence(kinds):
 
 def test_a_manager_that_compares_all_prompts_is_found(monkeypatch):
     def find_among_all(self, tokens):
-        pairs = [(count_common(key, tokens), key) for key in self.children]
-        common, key = max(pairs, default=(0, None))
-        return (self.children[key].pages[0], common) if common else (None, 0)
+        keys = [child.tokens for child in self.list_children()]
+        common, key = max(((count_common(key, tokens), key) for key in keys), default=(0, None))
+        return (self.find_child(key).pages[0], common) if common else (None, 0)
 
     monkeypatch.setattr(Prefix, "find_similar", find_among_all)
     with pytest.raises(AssertionError):

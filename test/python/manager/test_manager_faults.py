@@ -37,32 +37,13 @@ def forget_only_unused(forget):
     return lambda self, page: None if page.references else forget(self, page)
 
 
-class Hashed(dict):
-    """A tree that finds tokens by their hash only."""
-
-    def get(self, tokens):
-        return super().get(self.hash(tokens))
-
-    def __getitem__(self, tokens):
-        return super().__getitem__(self.hash(tokens))
-
-    def __setitem__(self, tokens, prefix):
-        super().__setitem__(self.hash(tokens), prefix)
-
-    def __delitem__(self, tokens):
-        super().__delitem__(self.hash(tokens))
-
-    def __iter__(self):
-        return (prefix.tokens for prefix in self.values())
-
-    def hash(self, tokens):
+def find_by_hash(find):
+    def compute_hash(tokens):
         return hash(tuple(np.frombuffer(tokens, ">i8").tolist()))
 
-
-def find_by_hash(initialize):
-    def changed(self, *arguments, **options):
-        initialize(self, *arguments, **options)
-        self.children = Hashed()
+    def changed(self, tokens):
+        children = {compute_hash(child.tokens): child for child in self.list_children()}
+        return children.get(compute_hash(tokens))
 
     return changed
 
@@ -185,8 +166,9 @@ def take_needed(count):
 
 def find_after(find):
     def changed(self, tokens):
-        after = [key for key in sorted(self.children) if key >= tokens][:1]
-        page = self.children[after[0]].pages[0] if after else None
+        keys = sorted(child.tokens for child in self.list_children())
+        after = [key for key in keys if key >= tokens][:1]
+        page = self.find_child(after[0]).pages[0] if after else None
         return page, count_common(after[0], tokens) if after else 0
 
     return changed
@@ -223,7 +205,7 @@ FAULTS = {
     "copies nothing to the host": (NumPyMemory, "read_page", ignore),
     "copies nothing from the host": (NumPyMemory, "write_page", ignore),
     "ignores salts": (Manager, "claim", claim_without_salt),
-    "finds tokens by hash": (Prefix, "__init__", find_by_hash),
+    "finds tokens by hash": (Prefix, "find_child", find_by_hash),
     "counts no second reference": (PagePool, "refer_all", ignore),
     "releases nothing": (PagePool, "release", ignore),
     "merges without a reference": (PagePool, "merge", ignore),
@@ -233,7 +215,7 @@ FAULTS = {
     "caches nothing": (PageCaching, "_cache_all", ignore),
     "forgets prefixes on failure": (Manager, "claim", forget_on_failure),
     "disturbs the order on failure": (Manager, "claim", disturb_on_failure),
-    "loses pages when a copy fails": (PagePool, "_take_addresses", lose_on_failure),
+    "loses pages when a copy fails": (PagePool, "_take_indices", lose_on_failure),
     "makes room before it is needed": (PagePool, "provide", forget_before),
     "moves pages one by one": (PagePool, "move", move_one_by_one),
     "reverses the table": (Manager, "inputs", reverse_table),

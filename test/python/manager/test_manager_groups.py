@@ -341,7 +341,7 @@ def mix_groups(function):
 def find_last_of_all(function):
     def changed(self, place, kept, moving=None):
         for page in self._cached[place]:
-            if page.prefix and page not in kept and not page.prefix.children:
+            if page.prefix and page not in kept and not page.prefix.has_children():
                 return page
         return None
 
@@ -361,10 +361,10 @@ def free_at_once(function):
     """Frees the addresses of a swap before its copies have ended."""
 
     def begin(self, pages, place, kept=()):
-        addresses, copies = function(self, pages, place, kept)
-        for address in addresses:
-            self._add_free(address)
-        return addresses, copies
+        indices, copies = function(self, pages, place, kept)
+        for index in indices:
+            self._free[place].add(index)
+        return indices, copies
 
     return begin
 
@@ -373,20 +373,20 @@ def move_at_once(function):
     """Moves pages to their new addresses when the copies have only begun."""
 
     def begin(self, pages, place, kept=()):
-        addresses, copies = function(self, pages, place, kept)
-        self._readdress(pages, addresses)
-        return [page.address for page in pages], copies
+        indices, copies = function(self, pages, place, kept)
+        self._readdress(pages, place, indices)
+        return [page.index for page in pages], copies
 
     return begin
 
 
 def keep_addresses(function):
-    """Loses the addresses of pages whose move is undone."""
+    """Loses the pages of a move that is undone."""
 
-    def changed(self, pages, addresses, moves):
-        for page, address in zip(pages, addresses, strict=True):
+    def changed(self, pages, place, indices, moves):
+        for page, index in zip(pages, indices, strict=True):
             if moves(page):
-                self._readdress([page], [address])
+                self._readdress([page], place, [index])
 
     return changed
 

@@ -83,8 +83,8 @@ def test_a_manager_that_moves_them_is_found(monkeypatch):
     monkeypatch.setattr(
         pool.PagePool,
         "end_move",
-        lambda self, pages, addresses, moves: end_move(
-            self, pages, addresses, lambda page: True
+        lambda self, pages, place, indices, moves: end_move(
+            self, pages, place, indices, lambda page: True
         ),
     )
     with pytest.raises(AssertionError):
