@@ -79,27 +79,24 @@ class Growth:
 
     def plan(self, sequence: Sequence, tokens: array[int]) -> Plan:
         """The plan that shares most and fits; the last plan if none fits."""
-        length = sequence.length
-        total = sequence.total + len(tokens)
-        missing = [
-            group.count_pages(total) - len(group.lists[sequence.row])
-            for group in self._groups
-        ]
+        row, length, before = sequence.row, sequence.length, sequence.total
+        total = before + len(tokens)
+        missing = [group.count_pages(total) - len(group.lists[row]) for group in self._groups]
         written = self._list_written(sequence) if length else {}
         needed = sum(missing)
         if written:
             needed += sum(map(self._is_copied, written.values()))
         plan = Plan(None, missing, written, needed, self._pool.count_available())
-        if self._has_prefixes and self._can_match(sequence, length):
-            match = self._finder.find(sequence, tokens)
-            if not match.found:
-                return plan
-            for each in self._list_matches(sequence, tokens, match):
-                matched = self._use_match(plan, each) if each else plan
-                if matched.fits:
-                    break
-            return matched
-        return plan
+        if not self._has_prefixes or length < before or not self._is_at_end(length):
+            return plan
+        match = self._finder.find(sequence, tokens)
+        if match is None:
+            return plan
+        for each in self._list_matches(sequence, tokens, match):
+            matched = self._use_match(plan, each) if each else plan
+            if matched.fits:
+                break
+        return matched
 
     def _use_match(self, plan: Plan, match: Match) -> Plan:
         kept = match.kept
@@ -108,10 +105,8 @@ class Growth:
         available = self._pool.count_available(kept) if kept else plan.available
         return Plan(match, plan.missing, plan.written, needed, available)
 
-    def _can_match(self, sequence: Sequence, length: int) -> bool:
-        """Whether the next tokens of a sequence may be cached already."""
-        if length < sequence.total:
-            return False
+    def _is_at_end(self, length: int) -> bool:
+        """Whether the last page of each group is full, so that the next may be cached."""
         return not length or not any(length % group.page_size for group in self._groups)
 
     def _list_matches(
@@ -121,12 +116,13 @@ class Growth:
         yield match
         if match.partial:
             yield Match(match.prefix, match.length, match.pages)
-        match = self._finder.find(
+        on_device = self._finder.find(
             sequence, tokens, lambda page: page.place is Place.DEVICE
         )
-        match.partial, match.common = None, 0
-        yield match
-        if match.snapshots:
+        if on_device:
+            on_device.partial, on_device.common = None, 0
+            yield on_device
+        if not on_device or on_device.snapshots:
             yield None
 
     def count_taken(self, plan: Plan) -> int:
@@ -154,17 +150,22 @@ class Growth:
         """Adds tokens by a plan that fits, after the tables have room."""
         if plan.match:
             return self._grow_by_match(sequence, tokens, plan.match, plan.missing)
-        copies: dict[GroupTable, Page] = {}
+        count = sum(plan.missing)
         if plan.written:
-            spare = plan.available - plan.needed
-            copies = self._choose_copied(plan.written, spare)
-        count = sum(plan.missing) + len(copies)
-        new = iter(self._pool.provide(count, copied=[*copies.values()]))
-        for group, page in plan.written.items():
-            copy = next(new) if group in copies else None
-            self._make_sole_user(sequence, group, page, copy)
-        for group, count in zip(self._groups, plan.missing, strict=True):
-            self._add(sequence, group, [], islice(new, count))
+            copies = self._choose_copied(plan.written, plan.available - plan.needed)
+            new = self._pool.provide(count + len(copies), copied=[*copies.values()])
+            own, new = new[: len(copies)], new[len(copies) :]
+            for group, page in plan.written.items():
+                copy = own.pop(0) if group in copies else None
+                self._make_sole_user(sequence, group, page, copy)
+        else:
+            new = self._pool.provide(count)
+        if len(self._groups) == 1:
+            sequence.add(self._groups[0], new)
+        else:
+            pages = iter(new)
+            for group, count in zip(self._groups, plan.missing, strict=True):
+                self._add(sequence, group, [], islice(pages, count))
         sequence.add_tokens(tokens)
         return 0
 

@@ -156,8 +156,10 @@ class Finder:
         sequence: Sequence,
         tokens: array[int],
         accepts: Callable[[Page], bool] | None = None,
-    ) -> Match:
+    ) -> Match | None:
         """Finds tokens but the last, after those of a sequence, in accepted pages.
+
+        Returns None for no tokens.
 
         The tokens of a node are looked up by their hash, and compared, so equal hashes
         of other tokens match nothing. The sequence must end at a page's end in each
@@ -173,23 +175,24 @@ class Finder:
             first = pages.index(None)
             pages, left = pages[:first], path[first].tokens
         node = path[len(pages) - 1] if pages else sequence.prefix
-        length = len(pages) * self.base
-        similar = node.find_similar(left)
-        return Match(node, length, [pages], {}, *similar)
+        partial, common = node.find_similar(left)
+        if not pages and not partial:
+            return None
+        return Match(node, len(pages) * self.base, [pages], {}, partial, common)
 
     def _find_common_prefix(
         self,
         sequence: Sequence,
         path: list[Prefix],
         accepts: Callable[[Page], bool] | None,
-    ) -> Match:
+    ) -> Match | None:
         """The longest prefix of a path that each group can serve."""
         start = sequence.length
         rows = [self._list_pages(group, path, start, accepts) for group in self._groups]
         stop = start + len(path) * self.base
         length = next(self.list_served(start, stop, rows), start)
         if length == start:
-            return Match(sequence.prefix, 0, [[] for _ in self._groups])
+            return None
         prefix = path[(length - start) // self.base - 1]
         match = Match(prefix, length - start)
         for group, pages in zip(

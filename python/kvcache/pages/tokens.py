@@ -67,7 +67,7 @@ def parse_tokens(tokens: npt.ArrayLike) -> array[int]:
             f"{ids.dtype} with shape {ids.shape}"
         )
     parsed = array(TOKEN)
-    parsed.frombytes(np.ascontiguousarray(_check_ids(ids)).view(np.uint8).data)
+    parsed.frombytes(np.ascontiguousarray(_check_ids(ids)).data.cast("B"))
     return parsed
 
 
