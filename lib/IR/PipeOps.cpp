@@ -44,30 +44,57 @@ static Operation *getCode(Operation *op) {
   return code;
 }
 
-LogicalResult PipeOp::verify() {
-  // (C1); a launch may be in a loop, and so may a parallel loop, whose body may
-  // become a kernel
-  Operation *code = getCode(*this);
-  for (Operation *op = getOperation()->getParentOp(); op != code;
+/// (C1); a launch may be in a loop, and so may a parallel loop, whose body may
+/// become a kernel
+static LogicalResult verifyPlace(PipeOp pipe) {
+  Operation *code = getCode(pipe);
+  for (Operation *op = pipe->getParentOp(); op != code;
        op = op->getParentOp()) {
     if (isa<scf::ParallelOp>(op))
       break;
     if (isa<LoopLikeOpInterface>(op))
-      return emitOpError("expects not to be in a loop");
+      return pipe.emitOpError("expects not to be in a loop");
   }
-  // (C3)
-  int64_t producers = getPipe().getType().getProducers();
-  if (!getProducerRegisters() && (!getConsumerRegisters() || producers == 0))
+  return success();
+}
+
+/// (C3)
+static LogicalResult verifyRegisters(PipeOp op) {
+  int64_t producers = op.getPipe().getType().getProducers();
+  bool setsProducers = op.getProducerRegisters().has_value();
+  bool setsConsumers = op.getConsumerRegisters().has_value();
+  if (!setsProducers && (!setsConsumers || producers == 0))
     return success();
-  if (!getProducerRegisters() || !getConsumerRegisters())
-    return emitOpError("expects 'producer_registers' and 'consumer_registers' "
-                       "together");
+  if (!setsProducers || !setsConsumers)
+    return op.emitOpError("expects 'producer_registers' and "
+                          "'consumer_registers' together");
   constexpr int64_t warpgroup = 4;
   if (producers == 0 || producers % warpgroup != 0)
-    return emitOpError("with registers expects 'producers' of the pipe to be a "
-                       "multiple of 4, got ")
+    return op.emitOpError("with registers expects 'producers' of the pipe to "
+                          "be a multiple of 4, got ")
            << producers;
   return success();
+}
+
+/// (C4)
+static LogicalResult verifyRoles(PipeOp pipe) {
+  Operation *inside = nullptr, *outside = nullptr;
+  for (Operation *user : pipe.getPipe().getUsers())
+    if (isa<ProduceOp, ConsumeOp>(user))
+      (user->getParentOfType<WarpRolesOp>() ? inside : outside) = user;
+  if (!inside || !outside)
+    return success();
+  InFlightDiagnostic error =
+      outside->emitOpError("expects to be in 'kvcache.warp_roles', as other "
+                           "ops of its pipe are");
+  error.attachNote(inside->getLoc()) << "here is one of them";
+  return error;
+}
+
+LogicalResult PipeOp::verify() {
+  if (failed(verifyPlace(*this)) || failed(verifyRegisters(*this)))
+    return failure();
+  return verifyRoles(*this);
 }
 
 /// Checks (C1): the arguments of the region are the tiles of the pipe.

@@ -34,6 +34,7 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
     - (C3) `producer_registers` and `consumer_registers` are given both or
       neither if the pipe has `producers`, which are then a multiple of 4 warps.
       Other pipes have at most `consumer_registers`.
+    - (C4) all `produce` and `consume` of a pipe are in `warp_roles`, or none.
 
     With `producer_registers` and `consumer_registers`, producers give registers
     to consumers, which need more of them for products. Each thread of a
@@ -120,8 +121,8 @@ def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
     All producer threads of the pipe must execute the op, and no other threads.
     With `producers = n`, these are the threads of the first n warps, and the
     kernel must branch on the warp. Otherwise these are all threads of the
-    block. In `warp_roles`, these are the threads of the first role. A thread that both produces and consumes may fill at most `stages`
-    slots ahead.
+    block. In `warp_roles`, these are the threads of the first role. A thread
+    that both produces and consumes may fill at most `stages` slots ahead.
 
     The region contains copies and the computation of their addresses. It may
     run in all producer threads or in only one of them.

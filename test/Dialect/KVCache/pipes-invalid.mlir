@@ -228,3 +228,45 @@ func.func @c1_pipe_in_a_loop_of_a_launch(%n: index) {
   }
   return
 }
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<2, !kt, producers = 1>
+
+func.func @c4_produce_outside_of_roles(%i: index) {
+  %ring = kvcache.pipe : !ring
+  // expected-error @below {{'kvcache.produce' op expects to be in 'kvcache.warp_roles', as other ops of its pipe are}}
+  kvcache.produce %ring[%i] : !ring {
+  ^bb0(%ks: !kt):
+  }
+  kvcache.warp_roles warps [1, 3] {
+  }, {
+    // expected-note @below {{here is one of them}}
+    kvcache.consume %ring[%i] : !ring {
+    ^bb0(%ks: !kt):
+    }
+  }
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<2, !kt, producers = 1>
+
+func.func @c4_consume_outside_of_roles(%i: index) {
+  %ring = kvcache.pipe : !ring
+  kvcache.warp_roles warps [1, 3] {
+    // expected-note @below {{here is one of them}}
+    kvcache.produce %ring[%i] : !ring {
+    ^bb0(%ks: !kt):
+    }
+  }, {
+  }
+  // expected-error @below {{'kvcache.consume' op expects to be in 'kvcache.warp_roles', as other ops of its pipe are}}
+  kvcache.consume %ring[%i] : !ring {
+  ^bb0(%ks: !kt):
+  }
+  return
+}
