@@ -1,17 +1,50 @@
 // RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_100a --split-input-file --verify-diagnostics | FileCheck %s
 
-// Two query tiles, and as many keys as tensor memory has room for. Each need that is not met is a reason.
+// Two query tiles, and as many keys as there are registers for. Each need that is not met is a reason.
 
 !cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
 // CHECK-LABEL: func.func @prompts(
 // CHECK:         mma = tcgen05, rows = 256, keys = 128, stages = 2, {{.*}} schedule = roles>
 // CHECK:         mma = tcgen05, rows = 256, keys = 64, stages = 3, {{.*}} schedule = roles>
-func.func @prompts(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+// CHECK:         mma = tcgen05, rows = 256, keys = 64, stages = 2, {{.*}} schedule = roles>
+func.func @prompts(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %m: memref<?x?xi32>) {
   kvcache.attention %q, %k, %k, %n, %s outs(%out) {causal, config = #kvcache.attention_config<schedule = roles>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   kvcache.attention %q, %k, %k, %n, %s outs(%out) {window = 100, config = #kvcache.attention_config<rows = 256, keys = 64, stages = 3, schedule = roles>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = roles>} mask %m
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x?xi32>
+  return
+}
+
+// -----
+
+// Boxes of few tokens, and rows that end within a span of a swizzle.
+
+!short = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
+!odd = !kvcache.paged<bf16, <num_heads = 8, head_size = 96>, page_size = 64>
+
+// CHECK-LABEL: func.func @few_keys(
+// CHECK:         keys = 64, stages = 2, {{.*}} schedule = roles>
+// CHECK:         keys = 64, stages = 2, {{.*}} schedule = roles>
+func.func @few_keys(%q: memref<?x32x128xbf16>, %k: !short, %p: memref<?x32x96xbf16>, %j: !odd, %n: memref<?xi32>, %s: f32,
+                    %out: memref<?x32x128xbf16>, %o: memref<?x32x96xbf16>) {
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = roles>}
+      : memref<?x32x128xbf16>, !short, !short, memref<?xi32>, f32, memref<?x32x128xbf16>
+  kvcache.attention %p, %j, %j, %n, %s outs(%o) {config = #kvcache.attention_config<schedule = roles>}
+      : memref<?x32x96xbf16>, !odd, !odd, memref<?xi32>, f32, memref<?x32x96xbf16>
+  return
+}
+
+// -----
+
+!short = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 16>
+
+func.func @keys_that_would_spill(%q: memref<?x32x128xbf16>, %k: !short, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{as roles needs at most 64 keys, or 128 without a mask in pages of a multiple of 64 tokens and heads of a multiple of 64 elements, got roles}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<keys = 128, schedule = roles>}
+      : memref<?x32x128xbf16>, !short, !short, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 

@@ -210,9 +210,13 @@ constexpr int64_t kBesideAcc = 128;
 /// Registers of threads that copy and of those that multiply, with copies of
 /// many rows each, and of few.
 constexpr ThreadRegisters kWithLongBoxes{24, 240}, kWithShortBoxes{40, 232};
+/// Keys of a tile with roles: as many as tensor memory has room for, or fewer,
+/// where copies of more would spill (ptxas 13.0).
+constexpr int64_t kRolesKeys = 128, kFewRolesKeys = 64;
 /// Likewise of threads with roles: those that copy or start products, which
-/// keep addresses of several boxes, and those that have a row.
-constexpr ThreadRegisters kWithRoles{56, 224};
+/// keep addresses of several boxes, and those that have a row. With few keys,
+/// boxes may be short, and a row takes fewer registers.
+constexpr ThreadRegisters kWithRoles{56, 224}, kWithRolesOfFewKeys{88, 208};
 /// The fewest registers of a thread that multiplies by `mma.sync`, and the
 /// divisor of their number, for keys of so many elements: longer ones need all.
 constexpr int64_t kLeastRegisters = 168, kRegisterGranule = 8,

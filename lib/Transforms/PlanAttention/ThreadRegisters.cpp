@@ -37,7 +37,7 @@ ThreadRegisters kvcache::chooseRegisters(AttentionOp op,
   if (config.mma == MmaKind::Sync)
     return {0, boundRegisters(op, config, target)};
   if (hasRoles(config))
-    return kWithRoles;
+    return *config.keys > kFewRolesKeys ? kWithRoles : kWithRolesOfFewKeys;
   int64_t producers = countProducerWarps(config) * kWarp;
   // In a block with few threads, each has as many as it can use.
   constexpr int64_t few = 2 * kWarpgroup;

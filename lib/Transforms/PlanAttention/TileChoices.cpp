@@ -259,11 +259,24 @@ StringRef findSeesawNeed(AttentionOp op, const AttentionShape &shape,
   return unmet == std::end(needs) ? StringRef() : unmet->second;
 }
 
+/// The most keys of a tile with roles. Threads have registers for more than a
+/// few only if copies bring whole spans of a swizzle in long boxes, and no mask
+/// has code in the softmax.
+int64_t countRolesKeys(AttentionOp op, const AttentionShape &shape) {
+  constexpr int64_t span = 64, longBox = 64;
+  bool hasSpans = shape.keySize % span == 0 && shape.valueSize % span == 0;
+  return hasSpans && getTileAlignment(op, kRolesKeys) >= longBox &&
+                 !op.getMask()
+             ? kRolesKeys
+             : kFewRolesKeys;
+}
+
 /// The need of roles that is not met, or an empty text. Tensor memory has the
 /// scores and the accumulators of two query tiles.
 StringRef findRolesNeed(AttentionOp op, const AttentionShape &shape,
                         const AttentionConfig &plan) {
   constexpr int64_t most = 128, granule = 16;
+  int64_t keys = shape.config.keys.value_or(countRolesKeys(op, shape));
   const std::pair<bool, StringRef> needs[] = {
       {plan.mma == MmaKind::Tcgen05, "tcgen05"},
       {shape.caches == Caches::Values, "keys and values"},
@@ -275,20 +288,23 @@ StringRef findRolesNeed(AttentionOp op, const AttentionShape &shape,
       {std::max(shape.keySize, shape.valueSize) <= most &&
            shape.valueSize % granule == 0,
        "at most 128 elements, a multiple of 16"},
-      {hasLongBoxes(op, *plan.keys), "pages of a multiple of 16 tokens"},
+      {hasLongBoxes(op, keys), "pages of a multiple of 16 tokens"},
+      {keys <= kFewRolesKeys || keys == countRolesKeys(op, shape),
+       "at most 64 keys, or 128 without a mask in pages of a multiple of 64 "
+       "tokens and heads of a multiple of 64 elements"},
   };
   auto unmet =
       llvm::find_if(needs, [](const auto &need) { return !need.first; });
   return unmet == std::end(needs) ? StringRef() : unmet->second;
 }
 
-/// Chooses two query tiles, and a tile of as many keys as tensor memory has
-/// room for.
-void chooseRoles(const AttentionShape &shape, AttentionConfig &plan) {
-  constexpr int64_t keys = 128;
+/// Chooses two query tiles, and a tile of as many keys as there are registers
+/// for.
+void chooseRoles(AttentionOp op, const AttentionShape &shape,
+                 AttentionConfig &plan) {
   plan.schedule = Schedule::Roles;
   plan.rows = kRowsOfRoles;
-  plan.keys = shape.config.keys.value_or(keys);
+  plan.keys = shape.config.keys.value_or(countRolesKeys(op, shape));
 }
 
 /// Chooses the schedule, and with it the tokens of a tile. In the loop of a
@@ -306,7 +322,7 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape,
   }
   if (shape.config.schedule == Schedule::Roles &&
       findRolesNeed(op, shape, plan).empty())
-    return chooseRoles(shape, plan);
+    return chooseRoles(op, shape, plan);
   Schedule wanted = shape.config.schedule.value_or(
       isOverlapped(shape) ? Schedule::PingPong : Schedule::Prefetch);
   if (wanted == Schedule::Prefetch || !canOverlap(wanted, op, shape, plan))
