@@ -1,4 +1,4 @@
-"""Tests of the registers of kernels of kvcache.ops.attention on tensor cores."""
+"""Tests of the registers of kernels of kvcache.ops.attention on tensor cores, and of those that choose its tokens."""
 
 import pytest
 from attention_checks import make_params
@@ -72,3 +72,67 @@ def test_kernels_have_no_spills(chip, count):
         )
         for kernel in attend.compile(chip, "cubin").kernels.values():
             assert kernel.spill_bytes == kernel.stack_bytes == 0
+
+
+def assert_no_spills(operation, chip):
+    for name, kernel in operation.compile(chip, "cubin").kernels.items():
+        assert (kernel.spill_bytes, kernel.stack_bytes) == (0, 0), name
+
+
+# Heads with keys of 64 elements and pages for tiles of 128 keys, and the others.
+ROLES = [
+    *((size, 64, options) for size in (64, 128) for options in ({}, {"window": 100}, {"chunk": 128, "soft_cap": 30.0})),
+    *((size, 64, {"mask": True}) for size in (64, 128)),
+    *((size, 64, ALL) for size in (32, 80, 96, 112)),
+    *((size, page, {"window": 100}) for size in (64, 128) for page in (16, 32, 48)),
+    (128, 16, {"mask": True, "causal": False}),
+    (96, 16, {"chunk": 128}),
+]
+
+
+@needs_ptxas
+@pytest.mark.long
+@pytest.mark.parametrize("size, page_size, options", ROLES, ids=str)
+def test_prompts_by_roles_have_no_spills(size, page_size, options):
+    config = kvcache.AttentionConfig(schedule="roles")
+    params = make_params("bf16", 8, size, page_size)
+    assert_no_spills(kvcache.ops.attention(params, 32, config=config, **options), "sm_100a")
+
+
+MXFP4 = kvcache.KVCacheQuantizationConfig("f8E8M0FNU", 32)
+INDEXERS = {
+    "bf16": (None, "bf16"),
+    "fp8": (kvcache.KVCacheQuantizationConfig("f32", 128), "f8E4M3FN"),
+    "fp8-mxfp4": (kvcache.KVCacheQuantizationConfig("f32", 128), "f4E2M1FN"),
+    "mxfp4": (MXFP4, "f4E2M1FN"),
+}
+"""Scales of index keys, and the type of queries."""
+INDEX_CHIPS = "sm_80", "sm_90a", "sm_100a"
+
+
+@needs_ptxas
+@pytest.mark.long
+@pytest.mark.parametrize("chip", INDEX_CHIPS)
+@pytest.mark.parametrize("format_", INDEXERS)
+def test_index_scores_have_no_spills(format_, chip):
+    scales, queries = INDEXERS[format_]
+    dtype = {"bf16": "bf16", "mxfp4": "f4E2M1FN"}.get(format_, "f8E4M3FN")
+    params = kvcache.KVCacheParams(
+        dtype, 1, 128, page_size=64, total_num_layers=1, is_mla=True, kvcache_quant_config=scales
+    )
+    for heads in (32, 64):
+        scores = kvcache.ops.index_scores(params, heads, relu=True, sum_heads=True, weights=True, dtype=queries)
+        assert_no_spills(scores, chip)
+
+
+@needs_ptxas
+@pytest.mark.long
+@pytest.mark.parametrize("chip", INDEX_CHIPS)
+@pytest.mark.parametrize("splits", [1, 16])
+def test_selections_have_no_spills(splits, chip):
+    """The kernels of ``index_rows`` are those of scores and of a selection."""
+    index = kvcache.KVCacheParams("bf16", 1, 128, page_size=64, total_num_layers=1, is_mla=True)
+    params = make_params("bf16", 1, 576, mla=True)
+    for k in (512, 2048):
+        assert_no_spills(kvcache.ops.top_rows(params, k, splits=splits), chip)
+    assert_no_spills(kvcache.ops.index_rows(index, 64, params, 2048, weights=True, splits=splits), chip)
