@@ -18,12 +18,12 @@ _OTHER_BITS: Mapping[str, Sequence[Any]] = {
     "swap_ab": (None, False, True),
     "keys": (None, 32, 64, 96, 128),
     "dequant": (None, "tile", "registers"),
-    "schedule": (None, "prefetch", "seesaw"),
+    "schedule": (None, "prefetch", "seesaw", "roles"),
 }
 """Values of the fields that decide the bits of results on every chip."""
 
 _KERNELS: Mapping[str, Sequence[Any]] = {
-    "rows": (16, 32, 64, 128),
+    "rows": (16, 32, 64, 128, 256),
     "stages": (1, 2, 3, 4),
     "schedule": ("prefetch", "pipelined", "ping_pong"),
     "convert_loads": (None, 2, 4, 8),

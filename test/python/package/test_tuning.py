@@ -177,6 +177,18 @@ def test_schedules_of_latent_rows_have_other_bits(allow_other_bits):
     assert same == (["seesaw", "prefetch"] if allow_other_bits else ["seesaw"])
 
 
+@pytest.mark.parametrize("allow_other_bits", [False, True])
+def test_roles_are_measured_only_with_other_bits(make_clock, monkeypatch, allow_other_bits):
+    """A share of their powers are polynomials."""
+    model = replace(MODEL, gpu="NVIDIA B200", chip="sm_100a")
+    clock = make_clock(prefer(schedule="roles", keys=64))
+    monkeypatch.setattr(tuner, "find_model", lambda device: model)
+    operation = kvcache.ops.attention(PARAMS, 32, target="cuda:sm_100a")
+    result = kvcache.tune(operation, clock.make_example(), allow_other_bits=allow_other_bits)
+    assert result.config.schedule == ("roles" if allow_other_bits else "prefetch")
+    assert {config.rows == 256 for config in clock.measured if config.schedule == "roles"} <= {allow_other_bits}
+
+
 def test_fields_of_the_operation_are_kept(make_clock):
     clock = make_clock(lambda config, _: config.rows)
     operation = make_operation(tile_rows=128, config=AttentionConfig(stages=2))
