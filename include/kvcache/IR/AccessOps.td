@@ -23,9 +23,9 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     scales.
 
     On a quantized cache, the op dequantizes as `dequantize` does: it multiplies
-    each element by the scale of its group. The elements may span several
-    groups. On a view of scales, the lanes are consecutive scales from group
-    `d div granularity` on, and this group must be a multiple of n.
+    each element by the scale of its quantization group. The elements may span
+    several groups. On a view of scales, the lanes are consecutive scales from
+    group `d div granularity` on, and this group must be a multiple of n.
 
     With `tensor_scale`, the op multiplies by this factor as well, in f32: also
     on a cache without scales, whose elements are scaled by a static factor.
@@ -131,8 +131,8 @@ def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
     packed rows. The window lies
     inside one page: `t` must be a multiple of its number of tokens, and `d` of
     its number of elements per token. On a view of scales, the columns are
-    groups from `d div granularity` on, and this group must be a multiple of the
-    number of columns.
+    quantization groups from `d div granularity` on, and this group must be a
+    multiple of the number of columns.
 
     Constraints:
     - (C1) the tile is two-dimensional with static sizes of at least 1, the

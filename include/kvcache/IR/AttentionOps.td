@@ -48,8 +48,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     With `rows`, it sees the tokens in the slots `rows[r, k]`, or `rows[r, h, k]`
     for head h. Negative ones are skipped.
 
-    The region `score` computes another score of each pair of a row and a token,
-    and the region `mask` which tokens a row sees. `score` takes the score after
+    The region `score` computes another score of each query row and token, and
+    the region `mask` which tokens a query row sees. `score` takes the score after
     `scale` and `soft_cap`; a result of -inf excludes the token. The other
     arguments of both are the sequence in the batch, the query head, and the
     positions of the row and of the token. Loads indexed by these stay in bounds.
@@ -62,10 +62,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     Queries of fp8 are multiplied by `query_scale`, and outputs of fp8 divided by
     `out_scale`: one number, or one for each head.
 
-    With `workspace`, kernels split the keys of a row as `split` says. It has the
-    bytes of `workspace_size`, aligned to 16; its first 16 bytes are zeroed once,
-    and each op leaves them zero. With `partial`, rows with several splits get no
-    results. Their splits stay in the workspace, for `merge_splits`.
+    With `workspace`, kernels split the keys of a query row as `split` says. It
+    has the bytes of `workspace_size`, aligned to 16; its first 16 bytes are
+    zeroed once, and each op leaves them zero. With `partial`, rows with several
+    splits get no results. Their splits stay in the workspace, for `merge_splits`.
 
     `config` says how a kernel computes: it changes the order of sums and where
     numbers are rounded, and nothing else. What is written shares no memory with
@@ -112,13 +112,13 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C15) the regions do not use `out`, `lse`, `max_logits` and `workspace`.
     - (C16) no value in the regions is a tensor, a scalable vector or an integer of
       more than 64 bits.
-    - (C17) `rows` exclude the regions: such rows have no positions.
+    - (C17) `rows` exclude the regions: such tokens have no positions.
     - (C18) `q_rope` is for a latent cache, and has the heads and the element type
       of `q`. Tensor cores take a `q` with a multiple of 16 elements then.
     - (C19) `rope_cache` and `key_cache` are latent, and of one page size if they
       are paged. `rope_cache` has elements of f32, f16 or bf16 without scales.
     - (C20) `rope_cache` excludes `key_scale`, which would be a scale of both.
-    - (C21) `ranges` has at least one range of a row, and two numbers of each.
+    - (C21) `ranges` has at least one range of a query, and two numbers of each.
     - (C22) `partial` is only with `workspace` and without tensors.
     - (C23) `partial` is only with a `config` that has an `mma`, and `rows`, `keys`
       and `dequant` unless that is `none`.
@@ -205,9 +205,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     Arg<Optional<KVCache_DenseOf<[F32, F16, BF16], 1>>,
         "a logit for each head, [Hq]">:$sinks,
     Arg<Optional<KVCache_DenseOf<[I32], 2>>,
-        "which tokens a row sees, [total, words]">:$mask,
+        "which tokens a query sees, [total, words]">:$mask,
     Arg<Optional<KVCache_SelectedRows>,
-        "the rows that a row sees, signed, [total, k] or [total, H, k]">:$rows,
+        "the slots that a query sees, signed, [total, k] or [total, H, k]">:$rows,
     Arg<Optional<KVCache_Numbers>, "tokens of each sequence, [batch]">:$lengths,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
@@ -220,7 +220,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     Arg<Optional<KVCache_AnyConvertingCache>, "the last elements of a layer's keys">
         :$rope_cache,
     Arg<Optional<KVCache_DenseOf<[I32], 3>>,
-        "begins and ends of the tokens that a row sees, signed, [total, k, 2]">
+        "begins and ends of the tokens that a query sees, signed, [total, k, 2]">
         :$ranges,
     UnitAttr:$causal,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window,

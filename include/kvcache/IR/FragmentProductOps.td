@@ -29,7 +29,7 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     says what `major_a` and `major_b` mean.
 
     For `wgmma_acc_t`, `wgmma` has B as its left operand and A as its right one:
-    an instruction for each 64 columns of D, all in one group.
+    an instruction for each 64 columns of D, all in one wgmma-group.
 
     `mma.sync` has words of B that `ldmatrix` loads: four matrices of 8 rows and
     16 bytes, those of the next columns first if `major_b` is `k_major`. With

@@ -56,11 +56,12 @@ def KVCache_LayoutAttr : AttrDef<KVCache_Dialect, "Layout",
     less aligned than tokens and heads, as where a scale follows each head of a
     key and a value side by side. Accesses then assume the alignment of `role`.
 
-    `interleave = n`, for scales, exchanges tokens and groups: of every n tokens
-    of a head, the scales of a group follow each other. Scale s of token t is
-    where scale `(s mod w) * n + t mod n` of token `t - t mod n + s div w` would
-    be otherwise, with w the number of groups divided by n. FlashInfer and
-    TensorRT-LLM interleave the scales of NVFP4 values by 4.
+    `interleave = n`, for scales, exchanges tokens and quantization groups: of
+    every n tokens of a head, the scales of a group follow each other. Scale s of
+    token t is where scale `(s mod w) * n + t mod n` of token
+    `t - t mod n + s div w` would be otherwise, with w the number of groups
+    divided by n. FlashInfer and TensorRT-LLM interleave the scales of NVFP4
+    values by 4.
 
     Types print a layout without the name of the attribute:
     `layout = [token = 256, head = 16384]`. The constraints are those of the
@@ -199,10 +200,11 @@ def KVCache_CopyKindAttr : EnumAttr<KVCache_Dialect, KVCache_CopyKind, "copy"> {
 
 def KVCache_SplitAttr : AttrDef<KVCache_Dialect, "Split"> {
   let mnemonic = "split";
-  let summary = "How the keys of a row are split";
+  let summary = "How the keys of a query row are split";
   let description = [{
-    A split has `keys` keys, or more where a row would have more than `max`
-    splits. Only the rows of sequences with at most `rows` rows are split.
+    A split has `keys` keys, or more where a query row would have more than
+    `max` splits. Only the queries of sequences with at most `rows` new tokens
+    are split.
 
     The query rows of a thread block have the same splits. If they see T tokens,
     a split has the least number of whole tiles that is at least `keys` and
@@ -261,17 +263,18 @@ def KVCache_AttentionConfigAttr
     chosen by tables; `kvcache-plan-attention` shows the choice.
 
     - `mma`: the matrix instruction: `none`, `mma_sync`, `wgmma` (sm_90a) or
-      `tcgen05` (chips with tensor memory). With `none`, a warp computes one row
-      for some query heads.
+      `tcgen05` (chips with tensor memory). With `none`, a warp computes one
+      query for some of its heads.
     - `swap_ab`: whether `wgmma` has keys and values as its left operand, so that
       query rows are its columns. It is for thread blocks of 16 or 32 rows and
       values of a multiple of 64 elements. Other kernels have `false`.
     - `rows`: query rows of a thread block: 16, 32, 64 or 128, or 256 for the
       schedule `roles`. A thread block has tokens of one sequence, for all query
-      heads of a group or some.
+      heads of a KV head or some.
     - `keys`: keys of a tile, a multiple of 16.
     - `stages`: tiles of keys, and of values, in shared memory.
-    - `acc_shares`: warps, or warpgroups, that share the accumulator of a row.
+    - `acc_shares`: warps, or warpgroups, that share the accumulator of a query
+      row.
     - `dequant`: where stored elements of 8 bits or less are converted: into a
       `tile` of 16-bit elements, or in `registers`.
     - `raw_stages`: tiles of stored elements that copies bring, before threads

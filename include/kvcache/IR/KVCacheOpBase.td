@@ -77,7 +77,7 @@ defvar KVCache_IndexArguments = (ins
 );
 
 /// A scale of the whole tensor, such as that of NVFP4, in addition to the scales
-/// of the groups, if there are any.
+/// of quantization groups, if there are any.
 defvar KVCache_TensorScaleArgument = (ins
   Arg<Optional<F32>, "a factor of all elements">:$tensor_scale
 );

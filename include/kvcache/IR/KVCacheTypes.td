@@ -104,8 +104,8 @@ def KVCache_PagedCollectionType
       tokens lie between heads or heads between tokens.
     - (C9) the type has `scale_layout` only with `scale`.
     - (C10) only `scale_layout` has `interleave`, which divides the page size,
-      a static one, and the number of groups of a head. The scales are then
-      without zero points, and not shared by tokens.
+      a static one, and the number of quantization groups of a head. The scales
+      are then without zero points, and not shared by tokens.
     - (C11) the type has `zero_point` if and only if elements are i4. It is the
       scale type, and f32, f16 or bf16.
     - (C12) `token_granularity` is positive. If it is not 1, the granularity is
@@ -117,7 +117,7 @@ def KVCache_PagedCollectionType
     The elements of i4 caches are numbers q from 0 to 15, and stand for
     `q * scale + zero_point`: the zero point is the value of element 0. The zero
     points of a head follow its scales in memory: `[NB, D, NL, P, H, 2 * hg]`
-    for hg groups.
+    for hg quantization groups.
 
     With `token_granularity = n`, n tokens share their scales and zero points:
     tokens `n * i` to `n * i + n - 1` of a page, channel by channel, as the keys
@@ -251,7 +251,7 @@ def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
     A view of the scales of a quantized cache, as a separate operand of an
     attention kernel: a window `[pages, page_size, num_heads, groups]` of the
     scale type, with its own lookup table and page stride. Indices count
-    elements of the cache: element `d` selects the scale of group
+    elements of the cache: element `d` selects the scale of quantization group
     `d div granularity`. A row consists of the `num_heads * groups` scales of a
     token. Zero points, if the cache has them, follow the scales of a head;
     `load_scale` and `store_scale` access them.

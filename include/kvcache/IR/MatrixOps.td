@@ -59,7 +59,7 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
     the result; of f8 elements it keeps fewer bits of the sums (PTX ISA,
     "wgmma.mma_async"). i8 elements are signed, and sums wrap around.
 
-    The product is asynchronous. One execution of the op is one group of wgmma,
+    The product is asynchronous. One execution of the op is one wgmma-group,
     which `mma_wait` waits for. With `grouped`, it is in the group of the next
     `mma`. Until the wait
 
@@ -165,8 +165,8 @@ def KVCache_MmaWaitOp : KVCache_Op<"mma_wait", [
     DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "Waits for matrix products of a warpgroup";
   let description = [{
-    Waits until at most `pending` of the groups that the thread has started last
-    are in flight. Each `mma` starts a group, and so does
+    Waits until at most `pending` of the wgmma-groups that the thread has
+    started last are in flight. Each `mma` starts a group, and so does
     `nvvm.wgmma.commit.group.sync.aligned`. All threads of the warpgroup execute
     the op.
 

@@ -61,8 +61,8 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
     DeclareOpInterfaceMethods<ConditionallySpeculatable>]> {
   let summary = "Quantizes groups of values and computes their scales";
   let description = [{
-    The values form one group. With a vector of n scales, they form n groups of
-    adjacent lanes. The op computes for each group, in f32:
+    The values form one quantization group. With a vector of n scales, they form
+    n groups of adjacent lanes. The op computes for each group, in f32:
 
     - amax, the largest magnitude.
     - The scale `amax / max`, where max is the largest number of the quantized
@@ -233,7 +233,7 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
     nearest even. A NaN stays a NaN in fp8. Integers are from -127 to 127, and
     -127 for a NaN.
 
-    With zero points, the op computes for each group, in f32:
+    With zero points, the op computes for each quantization group, in f32:
 
     - The zero point: the smallest value, with 0 for -0, rounded to nearest even
       in its type, and at most its largest finite number away from 0.

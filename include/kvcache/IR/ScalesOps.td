@@ -12,7 +12,7 @@
 include "kvcache/IR/KVCacheOpBase.td"
 
 // Notation: SLUT is the lookup table of the scales, S their page stride in rows
-// of H * hg scales, and hg the number of groups of a head,
+// of H * hg scales, and hg the number of quantization groups of a head,
 // ceildiv(head_size, granularity).
 
 //===----------------------------------------------------------------------===//
@@ -85,9 +85,10 @@ def KVCache_ScalesBlockTileOp : KVCache_Op<"scales_block_tile", [
   let description = [{
     Gives the memory of the scales of consecutive tokens of one head, from the
     scale of `(b, h, t, d)` on: one row per token, with a row stride of `H * hg`
-    scales, and one column per group. The window lies inside one page: `t` must
-    be a multiple of its number of tokens, and the first group of its number of
-    columns. Over a view of scales, the op is the same as `block_tile`.
+    scales, and one column per quantization group. The window lies inside one
+    page: `t` must be a multiple of its number of tokens, and the first group of
+    its number of columns. Over a view of scales, the op is the same as
+    `block_tile`.
 
     Constraints:
     - (C1) the tile is two-dimensional with static sizes of at least 1, the
@@ -132,10 +133,10 @@ def KVCache_LoadScaleOp : KVCache_Op<"load_scale", [
     KVCache_ScalesAccess<>, MemoryEffects<[MemRead]>]> {
   let summary = "Reads scales";
   let description = [{
-    Reads the scale of the element `(b, h, t, d)`, which is the scale of group
-    `d div granularity`. If the result is a vector of n lanes, the op reads n
-    consecutive scales from there, and the group must be a multiple of n. With
-    `zero_point`, the op reads the zero points of these groups instead.
+    Reads the scale of the element `(b, h, t, d)`, which is that of quantization
+    group `d div granularity`. If the result is a vector of n lanes, the op
+    reads n consecutive scales from there, and the group must be a multiple of
+    n. With `zero_point`, the op reads the zero points of these groups instead.
     The operand is the cache or a view of its scales.
 
     Constraints:
@@ -175,12 +176,12 @@ def KVCache_StoreScaleOp : KVCache_Op<"store_scale", [
     KVCache_ScalesAccess<>, MemoryEffects<[MemWrite]>]> {
   let summary = "Writes scales";
   let description = [{
-    Writes the scale of the element `(b, h, t, d)`, which is the scale of group
-    `d div granularity`. If the operand is a vector of n lanes, the op writes n
-    consecutive scales from there, and the group must be a multiple of n. With
-    `zero_point`, the op writes the zero points of these groups instead. Tokens
-    that share their scales have one: the op writes it for all of them.
-    The operand is the cache or a view of its scales.
+    Writes the scale of the element `(b, h, t, d)`, which is that of
+    quantization group `d div granularity`. If the operand is a vector of n
+    lanes, the op writes n consecutive scales from there, and the group must be
+    a multiple of n. With `zero_point`, the op writes the zero points of these
+    groups instead. Tokens that share their scales have one: the op writes it
+    for all of them. The operand is the cache or a view of its scales.
 
     Constraints:
     - (C1) the element type of `scale` is the scale type of the cache.

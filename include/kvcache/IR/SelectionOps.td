@@ -15,13 +15,13 @@ include "kvcache/IR/WholeCacheOperands.td"
 // of WholeCacheOps.td.
 
 def KVCache_PoolOp : KVCache_WholeCacheOp<"pool", [KVCache_TiledOpInterface]> {
-  let summary = "Summarizes groups of tokens of a cache";
+  let summary = "Summarizes blocks of tokens of a cache";
   let description = [{
-    Group g of a sequence is tokens `[g * w, (g + 1) * w)`, where w is `width`.
+    Block n of a sequence is tokens `[n * w, (n + 1) * w)`, where w is `width`.
     Row `r = row_offsets[b] + i` is token `p = cache_length(b) + i` of sequence b.
-    If p is the last token of its group, row r of `pooled` becomes a summary of the
-    group, in f32 and rounded once at the end. For each head and element, over the
-    w dequantized keys:
+    If p is the last token of its block, row r of `pooled` becomes a summary of
+    the block, in f32 and rounded once at the end. For each head and element,
+    over the w dequantized keys:
 
     - their mean: the sum divided by w; the order of the sum is not specified,
     - with `min_max` the largest ones of all elements, and then the smallest ones.
@@ -31,10 +31,10 @@ def KVCache_PoolOp : KVCache_WholeCacheOp<"pool", [KVCache_TiledOpInterface]> {
       `sum_t(exp(z_t) * v_t) / sum_t(exp(z_t))`.
 
     With `overlap`, values and gates each have two halves. The sums are over the
-    tokens of the previous group, with their first halves, and over those of this
-    group, with their second halves. The first group of a sequence has no previous one. This
-    is how DeepSeek V4 compresses: its gates include a bias of each token of a
-    group.
+    tokens of the previous block, with their first halves, and over those of
+    this block, with their second halves. The first block of a sequence has no
+    previous one. This is how DeepSeek V4 compresses: its gates include a bias
+    of each token of a block.
 
     `new_rows` are the keys of this step. Then tokens from `cache_length(b)` on
     are read there, and not in the cache. So the cache may hold only a window of
@@ -45,8 +45,9 @@ def KVCache_PoolOp : KVCache_WholeCacheOp<"pool", [KVCache_TiledOpInterface]> {
 
     `pooled` shares no memory with the cache.
 
-    On a GPU, a block summarizes heads of one row. `block_threads` is the number of
-    its threads, at most, unless those of one head are more: by default 256.
+    On a GPU, a thread block summarizes heads of one row. `block_threads` is the
+    number of its threads, at most, unless those of one head are more: by
+    default 256.
 
     Constraints:
     - (C1) `pooled` has the heads of the cache and its elements: twice as many with
@@ -257,8 +258,8 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     AttrSizedOperandSegments, KVCache_TiledOpInterface]> {
   let summary = "Selects the rows with the largest scores";
   let description = [{
-    Row r of `scores` has a number for each candidate of row r, in each of H
-    groups of heads if `scores` has three dimensions. Candidate c is tokens
+    Row r of `scores` has a number for each candidate of new token r, and for each
+    of H heads if `scores` has three dimensions. Candidate c is tokens
     `[c * w, (c + 1) * w)` of the sequence b of row r, where w is `width`. The
     position of row `r = row_offsets[b] + i` is `p = lengths[b] + i`, and
     `lengths` is by default `cache_length(b)`. The candidates are the c below

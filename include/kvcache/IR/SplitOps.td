@@ -18,9 +18,10 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
   let description = [{
     Returns the least size of the `workspace` of an `attention` to `batch`
     sequences, for every length and number of rows: 16 bytes for the counter of
-    a persistent kernel, and for each of `query_heads` heads of as many rows of a
-    sequence as the field `rows` of `split` says, `max` splits of `value_size` + 2
-    floats. `split` is that of the `attention`; `merge_splits` has the places.
+    a persistent kernel, and for each of `query_heads` heads of as many queries
+    of a sequence as the field `rows` of `split` says, `max` splits of
+    `value_size` + 2 floats. `split` is that of the `attention`; `merge_splits`
+    has the places.
 
     Constraints:
     - (C1) a sequence has less than 2^63 bytes.
@@ -54,7 +55,7 @@ def KVCache_MemRefScale : AnyTypeOf<[F32, MemRefRankOf<[F32], [1]>]>;
 
 def KVCache_MergeSplitsOp : KVCache_Op<"merge_splits", [
     AttrSizedOperandSegments, RecursiveMemoryEffects, SingleBlock]> {
-  let summary = "Merges the splits of rows of attention";
+  let summary = "Merges the splits of attention";
   let description = [{
     Computes the results of the rows whose splits `attention` with `partial` has
     stored in `workspace`.

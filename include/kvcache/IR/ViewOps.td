@@ -92,7 +92,7 @@ def KVCache_PagedCollectionOp : KVCache_PagedBundleOp<"paged_collection", 6,
     Bundles the tensors of a paged cache into a collection. The op copies no
     data. Notation: D is 2, or 1 for MLA; NL is the number of layers, P the page
     size, H the number of heads, E the stored head size, and hg the number of
-    groups of a quantized head.
+    quantization groups of a head.
 
     The lookup table gives the page of every P tokens of a sequence. Its
     entries, the lengths and the maxima are unsigned. Without `lookup`, the

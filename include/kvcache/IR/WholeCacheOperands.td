@@ -40,7 +40,7 @@ def KVCache_IndexQueries
 def KVCache_FP8Rows : KVCache_DenseOf<[F8E4M3FN, F8E5M2], 3>;
 /// A factor of all elements of a cache, or one for each head.
 def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
-/// Scores of tokens, by rows or by rows and groups of heads.
+/// Scores of tokens, by rows or by rows and heads.
 def KVCache_Scores : AnyTypeOf<[KVCache_DenseOf<[F32], 2>, KVCache_DenseOf<[F32], 3>]>;
 /// Numbers of selected rows, in the same order.
 def KVCache_SelectedRows
