@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Groups of layers whose caches share one pool of pages."""
+"""Layer groups, whose caches share one pool of pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMMON = (
 
 @dataclass(frozen=True)
 class LayerGroup:
-    """One group of layers, and its view of the pages of the pool.
+    """Layers that keep the same tokens, and their view of the pages of the pool.
 
     Attributes:
         params: The parameters of the cache as kernels use it. A state has rows of one
@@ -46,7 +46,7 @@ class LayerGroup:
 
 
 def make_group(params: KVCacheParams, split: int = 1) -> LayerGroup:
-    """Makes the group of some parameters."""
+    """Makes the layer group of some parameters."""
     border = params.page_size
     assert border is not None
     if params.reach.is_state:
@@ -57,19 +57,20 @@ def make_group(params: KVCacheParams, split: int = 1) -> LayerGroup:
 class MultiKVCacheParams:
     """The cache of a model whose layers are of several kinds, in one pool of pages.
 
-    A page of the pool holds pages of any group, so that memory that one group frees
+    A page of the pool holds pages of any layer group, so that memory that one frees
     serves another. Its size is the least common multiple of the bytes of the groups'
     pages, so no byte is lost. In the table of a group, it is ``split`` consecutive
     pages. A page holds one block of states.
 
     Args:
-        groups: The parameters of each group; paged, with different ``layer_ids``, and
-            with the same devices, prefix caching and swapping. Layouts begin with pages.
+        groups: The parameters of each layer group; paged, with different ``layer_ids``,
+            and with the same devices, prefix caching and swapping. Layouts begin with
+            pages.
         shared: The layers without a cache that read the cache of another layer (YOCO,
             CLA), as a dictionary from their numbers to the others.
 
     Attributes:
-        groups: The groups, in the order given.
+        groups: The layer groups, in the order given.
         shared: The layers without a cache, as given.
 
     Raises:
@@ -229,7 +230,7 @@ def _check_order(params: KVCacheParams, number: int) -> None:
 def as_layer_groups(
     params: KVCacheParams | MultiKVCacheParams,
 ) -> tuple[LayerGroup, ...]:
-    """Returns the groups of a cache; one for ``KVCacheParams``."""
+    """Returns the layer groups of a cache; one for ``KVCacheParams``."""
     if isinstance(params, MultiKVCacheParams):
         return params.groups
     return (make_group(params),)

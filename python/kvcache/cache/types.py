@@ -244,7 +244,10 @@ class CacheFormat:
 
     @property
     def n_groups(self) -> int:
-        """The number of groups of a head. Raises ``ValueError`` without scales."""
+        """The number of quantization groups of a head.
+
+        Raises ``ValueError`` without scales.
+        """
         if self.granularity is None:
             raise ValueError("a cache without 'kvcache_quant_config' has no scales")
         return -(-self.head_dim // self.granularity)

@@ -147,8 +147,8 @@ class SplitAttr(Attribute):
 
     Attributes:
         keys: Keys per split; more if there would be more than ``max`` splits.
-        max: The most splits of a row.
-        rows: The most rows of a sequence that are split.
+        max: The most splits of a query row.
+        rows: The most new tokens of a sequence whose queries are split.
     """
 
     keys: int

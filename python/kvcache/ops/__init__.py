@@ -371,9 +371,9 @@ def attention(
         split_tokens: On a GPU, tokens per split; None for no splits, or those that
             ``max_batch_size`` and ``max_seq_len`` choose. Thread blocks compute splits,
             and a second launch merges them from a workspace.
-        max_splits: The most splits of a row, by default 32. The splits of longer rows
+        max_splits: The most splits of a query row, by default 32. For more keys, splits
             have more tokens.
-        split_rows: The most rows of a sequence in a step that are split.
+        split_rows: The most new tokens of a sequence in a step whose queries are split.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         chunk: Tokens per chunk, from the first token of a sequence on. A token sees
             only its chunk. None for no chunks.
@@ -381,8 +381,8 @@ def attention(
             or bf16 for fp8 queries.
         tile_rows: On a GPU, the query rows of a thread block on tensor cores: 16, 32,
             64 or 128; 0 for no tensor cores. By default, the operation chooses. With
-            ``split_tokens`` or ``rows``, it takes enough for the heads of a group, or 0
-            for groups of few heads. With ``rows``, a thread block has one token.
+            ``split_tokens`` or ``rows``, it takes enough for the query heads of a KV
+            head, or 0 if they are few. With ``rows``, a thread block has one token.
         scheduled_blocks: On a GPU, with ``split_tokens`` and tensor cores, the thread
             blocks of a persistent kernel, which take one split after the other; 0 for
             one thread block per possible split. By default, the operation chooses.
@@ -394,7 +394,7 @@ def attention(
         l2_hint: On a GPU, the eviction priority of the cache in L2: ``"evict_first"``,
             ``"evict_last"`` or ``"evict_normal"``. By default, ``"evict_first"`` if one
             thread block alone reads the tokens of a sequence of at most ``split_rows``
-            rows. Sequences that share pages may read them again.
+            new tokens. Sequences that share pages may read them again.
         config: Further fields of how kernels compute, such as
             ``AttentionConfig(keys=32)``.
         kv_lengths: Whether calls give the number of tokens of each sequence in the
@@ -426,9 +426,10 @@ def attention(
         table: As for ``append``.
         max_batch_size: The most sequences of a step, with ``max_seq_len`` in place of
             ``split_tokens``: splits are as long as possible while a step of this size
-            gives work to the chip. No call chooses them, so a row has the same bits
+            gives work to the chip. No call chooses them, so a query has the same bits
             alone and in any batch.
-        max_seq_len: The most tokens of a sequence. With ``rows``, the most ids of a row.
+        max_seq_len: The most tokens of a sequence. With ``rows``, the most ids of a
+            query.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 

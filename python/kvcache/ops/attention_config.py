@@ -43,7 +43,8 @@ class AttentionConfig:
             the schedule ``"roles"``.
         keys: Keys of a tile, a multiple of 16 up to 128.
         stages: Tiles of keys, and of values, in shared memory, from 1 to 16.
-        acc_shares: Warps or warpgroups that share the accumulator of a row, 1 or 2.
+        acc_shares: Warps or warpgroups that share the accumulator of a query row, 1 or
+            2.
         dequant: Where elements of 8 bits or less are converted: ``"tile"`` or
             ``"registers"``.
         raw_stages: Tiles of stored elements that copies bring before threads convert

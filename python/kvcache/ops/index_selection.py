@@ -120,8 +120,8 @@ class IndexRows(Operation):
                 the same new tokens.
             weights: The factor of each head, as for ``index_scores``.
             scores: The workspace of scores, float32 [total, n], written as by
-                ``index_scores``. With ``block`` and ``whole``, the last block of a row
-                has a column though it may be open.
+                ``index_scores``. With ``block`` and ``whole``, the last block of a
+                query has a column though it may be open.
             out: The rows of the selection, as for ``top_rows``.
             tokens: The numbers of these tokens, as for ``top_rows``.
             lengths: The tokens of each sequence before this step, as for both.
@@ -231,8 +231,8 @@ def index_rows(
     """The operation that scores tokens with index keys, and selects the best rows.
 
     One call has the result of ``index_scores`` with ``sum_heads`` and ``top_rows``. It
-    is two kernels, or three with ``splits``. Scores go through a workspace: a row of the
-    longest contexts is larger than the memory of a multiprocessor.
+    is two kernels, or three with ``splits``. Scores go through a workspace: a row of
+    scores of the longest contexts is larger than the memory of a multiprocessor.
 
     Args:
         index_params: The parameters of the cache of index keys, as for ``index_scores``.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operation that summarizes groups of tokens."""
+"""The operation that summarizes blocks of tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = ("mean", "min_max", "gated")
 
 @dataclass(frozen=True)
 class PoolSpec:
-    """The spec of an operation that summarizes groups of tokens.
+    """The spec of an operation that summarizes blocks of tokens.
 
     ``dtype`` is the MLIR type of summaries and of new keys. ``width``, ``kind`` and
     ``overlap`` are the arguments of ``pool``. ``has_new`` is whether a call takes
@@ -123,7 +123,7 @@ class Pool(LayerOperation):
         new: Array | None = None,
         device: int = 0,
     ) -> None:
-        """Summarizes the groups whose last tokens are new.
+        """Summarizes the blocks whose last tokens are new.
 
         The first call with ``new`` compiles a function for this form.
 
@@ -133,7 +133,7 @@ class Pool(LayerOperation):
             layer: The index of the layer in the cache.
             out: The summaries, [total, heads, columns]. The columns are ``head_dim``,
                 ``2 * head_dim`` with ``"min_max"``, half of it with ``"gated"``, and a
-                quarter with ``overlap``. Rows of tokens that close a group are written;
+                quarter with ``overlap``. Rows of tokens that close a block are written;
                 others stay as they are.
             new: The keys of this step, [total, heads, head_dim], in the dtype of
                 ``out``. None to read them in the cache.
@@ -172,19 +172,19 @@ def pool(
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Pool:
-    """The operation that summarizes the keys of groups of ``width`` tokens.
+    """The operation that summarizes the keys of blocks of ``width`` tokens.
 
     ``append`` with slots writes the summaries to a cache that ``index_scores`` reads.
 
     Args:
         params: The parameters of a paged cache.
-        width: The tokens of a group.
+        width: The tokens of a block.
         kind: ``"mean"``, or ``"min_max"`` for the largest elements and then the smallest
             ones. ``"gated"`` for means with weights: the first half of the elements of a
             key are values, and the exponentials of the other half their weights.
-        overlap: With ``"gated"``, whether a summary includes the previous group, as in
+        overlap: With ``"gated"``, whether a summary includes the previous block, as in
             DeepSeek V4. Values and weights have two halves then: the first ones are for
-            the next group, and the second ones for the token's own group.
+            the next block, and the second ones for the token's own block.
         dtype: The type of summaries and of ``new``: f32, f16 or bf16. By default that of
             the cache, or bf16 if its elements have 8 bits or less.
         target: As in ``jit``.

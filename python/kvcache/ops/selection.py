@@ -333,7 +333,7 @@ def top_rows(
 ) -> TopRows:
     """The operation that selects the rows with the largest scores.
 
-    Each new token at position p selects at most ``k`` candidates: groups of ``width``
+    Each new token at position p selects at most ``k`` candidates: blocks of ``width``
     tokens, from the first token on. A larger score is first, and of equal scores the
     candidate with earlier tokens. -0 equals 0, and NaN comes after all numbers.
 
@@ -348,9 +348,9 @@ def top_rows(
             ``whole`` and ``expand``.
         first: The number of first candidates that are always selected.
         last: The number of last candidates that are always selected.
-        splits: The splits of a row, from which thread blocks select in parallel, up to
-            256, for few rows of many columns. More than 1 needs a ``workspace``; the
-            result is the same.
+        splits: The splits of a row of scores, from which thread blocks select in
+            parallel, up to 256, for few rows of many columns. More than 1 needs a
+            ``workspace``; the result is the same.
         target: As in ``jit``.
         separate: As for ``append``, like ``table``; values are not read.
         table: As for ``append``.

@@ -37,12 +37,12 @@ _MULTIPROCESSORS = {
 
 @dataclass(frozen=True)
 class Splits:
-    """Options of split KV: splits of a row's tokens, with results in a workspace.
+    """Options of split KV: splits of a query row's tokens, with results in a workspace.
 
     Attributes:
         tokens: Tokens per split; more if there would be more than ``most`` splits.
-        most: The most splits of a row.
-        rows: The most rows of a sequence in a step that are split.
+        most: The most splits of a query row.
+        rows: The most new tokens of a sequence in a step whose queries are split.
     """
 
     tokens: int

@@ -36,7 +36,7 @@ class EngineSplits:
     Attributes:
         tokens: Tokens per split; 0 for no splits, and None to choose them from the
             bounds of the engine's steps.
-        most: The most splits of a row, if ``tokens`` are given.
+        most: The most splits of a query row, if ``tokens`` are given.
         bounds: The bounds of the engine's steps.
     """
 

@@ -72,15 +72,15 @@ def flash_attn_with_kvcache(
             The elements of a head are contiguous.
         v_cache: The values, as ``k_cache``.
         k: New keys, [batch, seqlen_new, kv_heads, head_dim], stored after
-            ``cache_seqlens`` tokens; None for no new rows.
+            ``cache_seqlens`` tokens; None for no new keys.
         v: New values, as ``k``.
         rotary_cos: None; others are an error.
         rotary_sin: None; others are an error.
         cache_seqlens: Tokens in the cache before new ones: a number, or int32 or int64
             [batch]. None if the cache is full. It is not changed.
-        cache_batch_idx: The row of the cache of each sequence, int32 or int64 [batch].
-            Only without ``block_table``. Two sequences may read the same row, but not
-            append to it.
+        cache_batch_idx: The index of each sequence in the first dimension of the cache,
+            int32 or int64 [batch]. Only without ``block_table``. Two sequences may have
+            the same index if they only read.
         cache_leftpad: None; others are an error.
         block_table: The pages of each sequence, int32 or int64 [batch, columns]. Entries
             after its last token may be anything.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A transport between the processes of a group of ``torch.distributed``, by gloo."""
+"""A transport in a process group of ``torch.distributed``, by gloo."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Reading:
 
 
 class TorchTransport:
-    """Requests the memory of other processes of a group, which send it.
+    """Requests the memory of other processes of a process group, which send it.
 
     Messages of ``torch.distributed`` need a sender and a receiver, and can't be probed.
     So each process has a thread that answers, and each transfer has a thread at each

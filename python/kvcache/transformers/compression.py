@@ -28,7 +28,7 @@ class EntryStep:
         pages: The inputs of each section, by name.
         states: The inputs of the states of each section with entries, by name.
         kept: The slots of new states, by name; -1 for those that no later entry needs.
-        closed: The slots of new entries, by name; -1 for tokens that close no group.
+        closed: The slots of new entries, by name; -1 for tokens that close no block.
         lengths: The tokens of each sequence before the step, int32 [batch].
         longest: The tokens of the longest sequence after the step.
         places: The places of the new tokens.

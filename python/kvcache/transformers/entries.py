@@ -182,14 +182,14 @@ class TokenPlaces:
 class StateRings:
     """The states of the last tokens of each row of a batch, from which entries come.
 
-    A ring has the group that is open, and with ``overlap`` the one before. A row of the
-    batch has a ring in each layer.
+    A ring has the block of tokens that is open, and with ``overlap`` the one before. A
+    row of the batch has a ring in each layer.
 
     Args:
         layers: The number of layers.
-        width: The tokens of a group.
+        width: The tokens of a block.
         size: The number of elements of an entry.
-        overlap: Whether an entry includes the previous group.
+        overlap: Whether an entry includes the previous block.
         rows: The most rows of a batch.
         device: The device of the rings.
     """
