@@ -110,6 +110,16 @@ class SequenceTable:
         self._free += range(rows, rows + count)[::-1]
 
 
+def _copy_with_room(pages: SequenceOf[Page | None]) -> list[Page | None]:
+    """Copies pages to a list that has room for some more.
+
+    Python makes a list without room, so the first steps of a sequence would move it.
+    """
+    copied = [*pages, *pages[: len(pages) // 8]]
+    del copied[len(pages) :]
+    return copied
+
+
 @dataclass(eq=False, slots=True)
 class Sequence:
     """The tokens and the pages of a request, which are in a row of the tables.
@@ -180,7 +190,10 @@ class Sequence:
         """Adds pages of a group; the last one belongs to this sequence alone."""
         own = group.lists[self.row]
         group.put(self.row, len(own), pages)
-        own += pages
+        if own:
+            own += pages
+        else:
+            group.lists[self.row] = _copy_with_room(pages)
         group.open[self.row] = True
 
     def add_tokens(self, tokens: array[int]) -> None:

@@ -102,17 +102,17 @@ class TokenTable:
     ) -> list[bytes]:
         """Encodes the tokens from a start to a stop of each row, which has ``totals``."""
         recent, base = self._num_recent[rows], self._base
-        # Mostly, steps of one token have filled one node.
-        are_last = (stops - starts == base) & (stops == totals) & (recent >= base)
         ends = rows * self._recent.shape[1] + recent
         last = self._recent.reshape(-1).take(ends[:, None] + np.arange(-base, 0))
         encoded: list[bytes] = last.astype(_ENCODED).view(f"V{8 * base}").ravel().tolist()
-        if not are_last.all():
-            others = ~are_last
-            self._collect(rows[others])
-            for i in others.nonzero()[0].tolist():
-                older, start, stop = self._older[rows.item(i)], starts.item(i), stops.item(i)
-                encoded[i] = encode(older, start, stop)
+        # Mostly, steps of one token have filled one node.
+        has_one = (stops - starts == base) & (stops == totals)
+        for i in (~has_one | (recent < base)).nonzero()[0].tolist():
+            row, start, stop = rows.item(i), starts.item(i), stops.item(i)
+            if has_one[i] and (count := recent.item(i)):
+                encoded[i] = encode(self._older[row], start) + encoded[i][-8 * count :]
+            else:
+                encoded[i] = encode(self.get(row), start, stop)
         return encoded
 
     def _find_entries(self, rows: BatchRows, columns: np.ndarray) -> np.ndarray:
