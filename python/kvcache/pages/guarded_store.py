@@ -4,26 +4,30 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import reprlib
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from ..checks import check_positive_real
+from .store_thread import StoreThread
 from .stores import Store
 
 _texts = reprlib.Repr()  # short, and raises nothing
 _texts.maxother = 200
-_LIMIT = 60.0  # seconds of a copy, if a store has no deadline
+_LIMIT = 60.0  # seconds of a call or a copy, if a store has no deadline
 
 
 def find_limit(store: Store) -> float:
-    """The seconds after which copies of a store have ended."""
+    """The seconds after which calls and copies of a store have ended."""
     with suppress(Exception):  # there is none, or it is no such number
         deadline: Any = getattr(store, "deadline")
         check_positive_real(deadline=deadline)
@@ -31,22 +35,41 @@ def find_limit(store: Store) -> float:
     return _LIMIT
 
 
+def _keeps_deadline(store: Store) -> bool:
+    """Whether each call of a store returns at its deadline."""
+    with suppress(Exception):  # it does not say so
+        return getattr(store, "keeps_deadline") is True
+    return False
+
+
 class GuardedStore:
     """A store whose calls raise nothing, and answer for each key.
 
     Where the other store raises, or answers with anything but a bool for each key, all
-    answers are False. So are those of a copy that lasts longer than ``limit``. It warns
-    of the first such error.
+    answers are False. So are those of a call or a copy that lasts longer than ``limit``.
+    It warns of the first such error.
+
+    A thread makes the calls, so that the caller can give one up. Until that call has
+    returned, there are no others.
 
     Args:
-        store: The other store.
-        limit: The seconds after which a copy is given up; ``find_limit`` by default.
+        store: The other store. Where its ``keeps_deadline`` is True, the caller's thread
+            makes the calls.
+        limit: The seconds after which calls and copies are given up; ``find_limit`` by
+            default. The caller's thread makes calls that are never given up.
+
+    Attributes:
+        is_late: Whether the last call did not return in time, or could not be made.
     """
 
     def __init__(self, store: Store, limit: float | None = None) -> None:
         self._store = store
         self.limit = find_limit(store) if limit is None else limit
+        self.is_late = False
         self._has_warned = False
+        self._is_direct = self.limit == math.inf or _keeps_deadline(store)
+        self._thread: StoreThread | None = None
+        self._free: Future[bool] | None = None  # done when a call that was given up has returned
 
     def find(self, keys: Sequence[bytes]) -> list[bool]:
         """Returns whether the store has each key."""
@@ -70,13 +93,38 @@ class GuardedStore:
         """Closes the store."""
         self.call("close", self._store.close)
 
-    def call(self, name: str, function: Callable[[], Any]) -> Any:
-        """Makes a call of the store; returns None if it raises."""
+    def call(self, name: str, function: Callable[[], Any], is_direct: bool = False) -> Any:
+        """Makes a call of the store; returns None if it raises or is late."""
         try:
-            return function()
+            return function() if is_direct or self._is_direct else self._call(name, function)
         except (Exception, asyncio.CancelledError) as error:
             self.warn(f"{name!r} of the store raised {_texts.repr(error)}")
             return None
+
+    def _call(self, name: str, function: Callable[[], Any]) -> Any:
+        """Makes a call in the thread, unless that is still in one that was given up."""
+        self.is_late = self._free is not None and not self._free.done()
+        if self.is_late:
+            return None
+        try:
+            thread = self._thread = self._thread or self._start_thread()
+        except RuntimeError:  # there are too many threads, or the process exits
+            return function()
+        future = thread.submit(function)
+        try:
+            return future.result(min(self.limit, threading.TIMEOUT_MAX))
+        except TimeoutError:
+            if future.done():  # the call raised it
+                raise
+        future.cancel()  # if the thread is still in a call whose caller was interrupted
+        self._free, self.is_late = thread.submit(bool), True
+        self.warn(f"{name!r} of the store did not end in {self.limit:g} seconds")
+        return None
+
+    def _start_thread(self) -> StoreThread:
+        thread = StoreThread()
+        weakref.finalize(self, thread.end)
+        return thread
 
     def parse(self, name: str, answer: Any, count: int) -> list[bool]:
         """Parses the answers for some keys; all are False if they are malformed."""
@@ -109,18 +157,21 @@ class GuardedCopy:
         self._store = store
         self._copy = copy  # None where the store raised, so that it has no 'poll'
         self._end = time.monotonic() + store.limit
-        self._is_over = False
         self.done = [False] * count
-        self.is_abandoned = self.is_late = False
+        self.is_late = copy is None and store.is_late
+        self._is_over = self.is_abandoned = self.is_late
 
     def poll(self) -> bool:
         """Returns whether the copy has ended or is given up; never waits."""
         if not self._is_over:
             self._is_over = self._store.call("poll", lambda: bool(self._copy.poll()))
-            if self._is_over is None:
+            done = None
+            if self._is_over:
+                done = self._store.call("done", lambda: self._copy.done)
+            if self._is_over is None or self._store.is_late:
+                self.is_late = self._store.is_late
                 self._abandon()
             elif self._is_over:
-                done = self._store.call("done", lambda: self._copy.done)
                 self.done = self._store.parse("done", done, len(self.done))
             elif time.monotonic() >= self._end:
                 self._store.warn(f"a copy of the store did not end in {self._store.limit:g} seconds")
@@ -146,7 +197,7 @@ class GuardedCopy:
             self._abandon()
 
     def _wait(self) -> None:
-        self._store.call("wait", lambda: self._copy.wait())
+        self._store.call("wait", lambda: self._copy.wait(), is_direct=True)
 
     def _abandon(self) -> None:
         self._is_over = self.is_abandoned = True

@@ -117,7 +117,7 @@ class StoreTier:
         """
         stored = [page for row in rows for page in row if isinstance(page, StoredPage)]
         keys = [page.key for page in stored]
-        found = {*compress(keys, self._store.find(keys) if keys else [])}
+        found = {*compress(keys, self._find(keys))}
         if not found:
             return 0
         for row in rows:
@@ -133,6 +133,13 @@ class StoreTier:
             if self._finder.count_reached(0, length, sums) <= room:
                 return length
         return 0
+
+    def _find(self, keys: list[bytes]) -> list[bool]:
+        """Looks keys up in the store; rests if it gives no answer in time."""
+        answers = self._store.find(keys) if keys else []
+        if keys and self._store.is_late:
+            self.rest.begin()
+        return answers
 
     def _reserve(
         self, sequence: Sequence, rows: Rows[CachedOrStored]

@@ -36,8 +36,12 @@ class Store(Protocol):
     Equal keys have equal values. No method raises: a value that is missing, short,
     corrupt or late is False. One thread calls at a time, and it may be any.
 
-    A store may have an attribute ``deadline``: the seconds after which its copies have
-    ended. A manager gives up a copy that lasts longer, or a minute without ``deadline``.
+    A store may have an attribute ``deadline``: the seconds after which its calls have
+    returned, and its copies have ended. A manager gives up what lasts longer, or a minute
+    without ``deadline``. It makes no other call until the one that it gave up returns.
+
+    A manager makes the calls in a thread of its own. If a store keeps its deadline in each
+    call, it may set ``keeps_deadline`` to True, so that the caller's thread makes them.
     """
 
     def find(self, keys: Sequence[bytes]) -> list[bool]:

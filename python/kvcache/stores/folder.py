@@ -47,6 +47,8 @@ class Folder:
         ModuleNotFoundError: ``pip install kvcache[stores]`` is missing.
     """
 
+    keeps_deadline = True  # of each call
+
     def __init__(
         self,
         path: str | os.PathLike[str],

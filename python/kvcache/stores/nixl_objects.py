@@ -45,6 +45,8 @@ class NIXLObjects:
         ModuleNotFoundError: ``pip install kvcache[nixl,stores]`` is missing.
     """
 
+    keeps_deadline = True  # of each call
+
     def __init__(
         self,
         bucket: str,

@@ -32,8 +32,8 @@ from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, Tra
 
 from ..checks import check_instance, check_string
 from ..pages.guarded_store import GuardedCopy, GuardedStore, find_limit
+from ..pages.store_thread import StoreThread
 from ..pages.stores import Store
-from .store_thread import StoreThread
 
 _VERSION = "kvcache vllm chunk 1"
 

@@ -2,12 +2,14 @@
 
 import itertools
 import threading
+from concurrent.futures import Future
 
 import pytest
 from faulty_store import FaultyStore
+from kvcache.pages.guarded_store import GuardedStore
 from kvcache.pages.records import Records
 from manager_model import Configuration
-from store_machine import Machine
+from store_machine import Machine, check_end, check_references
 
 
 class Copy:
@@ -98,6 +100,133 @@ def test_wait_that_never_ends_is_given_up(monkeypatch):
     with pytest.warns(RuntimeWarning, match=r"did not end in 0\.1 seconds"):
         machine.manager.flush()
     assert not machine.manager.stats.pages_to_store
+
+
+class Stuck(FaultyStore):
+    """A store of which one call does not return until ``freed`` is set."""
+
+    deadline = 0.1
+
+    def __init__(self, values, name):
+        super().__init__(values, 0)
+        self.name, self.freed, self.calls = name, threading.Event(), []
+
+    def stop(self, name):
+        self.calls.append(name)
+        if name == self.name:
+            self.freed.wait()
+
+    def find(self, keys):
+        self.stop("find")
+        return super().find(keys)
+
+    def begin_put(self, keys, buffers):
+        self.stop("begin_put")
+        return StuckCopy(self, super().begin_put(keys, buffers))
+
+    def begin_get(self, keys, buffers):
+        self.stop("begin_get")
+        return StuckCopy(self, super().begin_get(keys, buffers))
+
+    def remove(self, keys):
+        self.stop("remove")
+        super().remove(keys)
+
+
+class StuckCopy:
+    """A copy whose polls do not return while its store is stuck in them."""
+
+    def __init__(self, store, copy):
+        self.store, self.copy = store, copy
+
+    @property
+    def done(self):
+        self.store.stop("done")
+        return self.copy.done
+
+    def poll(self):
+        self.store.stop("poll")
+        return self.copy.poll()
+
+    def wait(self):
+        self.copy.wait()
+
+
+@pytest.mark.parametrize("name", ["find", "begin_put", "begin_get", "poll", "done"])
+def test_call_that_never_returns_is_given_up(clock, name):
+    values = {}
+    Machine(FaultyStore(values, 0)).serve(range(9))
+    store = Stuck(values, name)
+    machine = Machine(store, Configuration(num_pages=60, max_seq_len=64))
+    with pytest.warns(RuntimeWarning, match=rf"'{name}' of the store did not end in 0\.1 seconds") as warned:
+        is_read = name != "begin_put"
+        assert machine.serve(range(9), flush=False) == (0 if is_read else 8)
+        assert machine.serve(range(20, 29), flush=False) == 0
+    begun = [*store.calls]
+    assert begun[-1] == name
+    check_references(machine.manager)
+    assert machine.manager.num_free_pages == machine.manager.num_pages
+    for first in (30, 40):  # meanwhile no call begins
+        assert machine.serve(range(first, first + 9), flush=False) == 0
+    assert store.calls == begun and len(warned) == 1
+    store.freed.set()
+    machine.manager._tier._store._free.result()
+    clock[0] += 600
+    machine.manager.flush()
+    machine.manager.reset_prefix_cache()
+    for first in (0, 20, 30, 40):
+        assert machine.serve(range(first, first + 9)) == 8
+    check_end([machine.manager])
+
+
+def test_remove_that_never_returns_is_given_up():
+    store = Stuck({b"k": b""}, "remove")
+    guarded = GuardedStore(store)
+    with pytest.warns(RuntimeWarning, match=r"'remove' of the store did not end in 0\.1 seconds"):
+        guarded.remove([b"k"])
+    assert guarded.find([b"k"]) == [False] and store.calls == ["remove"]
+    store.freed.set()
+    while guarded.is_late:  # until the call has returned
+        assert guarded.find([b"k"]) == [False]
+    assert not store.values and store.calls == ["remove", "find"]
+
+
+def test_interrupt_of_a_call_leaves_the_next_one(monkeypatch):
+    store = Stuck({b"k": b""}, "find")
+    guarded = GuardedStore(store)
+
+    def interrupt(*given):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        guarded.find([b"k"])
+    store.freed.set()
+    assert guarded.find([b"k"]) == [True]
+
+
+def test_store_that_keeps_its_deadline_is_called_in_this_thread():
+    threads = []
+
+    class Kept(FaultyStore):
+        keeps_deadline = True
+
+        def find(self, keys):
+            threads.append(threading.current_thread())
+            return super().find(keys)
+
+    Machine(Kept({}, 0)).serve(range(9))
+    assert {*threads} == {threading.current_thread()}
+
+
+def test_thread_of_calls_ends_with_its_store():
+    guarded = GuardedStore(FaultyStore({}, 0))
+    assert guarded.find([b"k"]) == [False]
+    thread = guarded._thread.submit(threading.current_thread).result()
+    del guarded
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 def test_copies_end_where_no_thread_starts(monkeypatch):

@@ -17,11 +17,14 @@ Calls: TypeAlias = "queue.SimpleQueue[Call | None]"
 
 
 class StoreThread:
-    """A daemon thread that makes calls in their order, so that one that hangs blocks no exit."""
+    """A daemon thread that makes calls in their order, so that one that hangs blocks no exit.
+
+    Raises ``RuntimeError`` where no thread can start.
+    """
 
     def __init__(self) -> None:
         self._calls: Calls = queue.SimpleQueue()
-        name = "kvcache-store-tier"
+        name = "kvcache-store-calls"
         threading.Thread(target=_work, args=[self._calls], name=name, daemon=True).start()
 
     def submit(self, function: Callable[..., _T], *arguments: Any) -> Future[_T]:
