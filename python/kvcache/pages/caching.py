@@ -108,6 +108,7 @@ class PageCaching:
                 else:
                     self._pool.merge(page, known)
                     sequence.replace(group, at, known)
+                    self._pool.release(page, was_resident=True)
                 if sequence.retain:
                     parent = _find_parent(group, group.lists[sequence.row], at)
                     self._retain(sequence, prefix.pages[number], end, parent)
@@ -127,6 +128,7 @@ class PageCaching:
             elif known is not page:
                 self._pool.merge(page, known)
                 sequence.replace(self._groups[0], i, known)
+                self._pool.release(page, was_resident=True)
             i += 1
         sequence.move_to(prefix)
 

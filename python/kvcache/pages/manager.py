@@ -35,6 +35,7 @@ from .pool import PagePool
 from .prefixes import Prefix
 from .publishing import PagePublishing
 from .questions import PageQuestions
+from .recount import PageReset
 from .retention import Retain, parse_retain
 from .snapshot import CacheSnapshot, take_snapshot
 from .storage import PageStore, allocate_storage, check_paged, count_pages, parse_disk, share_file
@@ -46,7 +47,7 @@ from .token_table import BatchRows
 from .tokens import BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
 
 
-class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions):
+class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions, PageReset):
     """Assigns the pages of a cache to sequences.
 
     A step of a batch: ``grow`` each sequence by its new tokens, run kernels on
@@ -58,7 +59,9 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
     A method that raises leaves the manager unchanged, even if ``memory`` raises. The
     only exception is pages that were evicted to make room: they may be on the host, or,
     if no sequence uses them, dropped. After an interrupt of ``events`` or a store,
-    ``step`` has marked the tokens.
+    ``step`` has marked the tokens. Any other interrupt, such as ``KeyboardInterrupt``,
+    may leave part of a call: release the requests of the call, and call
+    ``reset_prefix_cache``.
 
     Args:
         params: The parameters of a paged cache with ``total_num_layers``;
@@ -447,11 +450,6 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             raise ValueError(f"request {twice!r} is twice in the batch")
         self._last = requests, known, rows
         return known, rows
-
-    def reset_prefix_cache(self) -> None:
-        """Drops the cached pages that no sequence uses."""
-        self._pool.forget_unreferenced()
-        self._publish_changed()
 
     # --- State --------------------------------------------------------------------
 

@@ -24,18 +24,20 @@ class FreeIndices:
 
     Attributes:
         size: The number of pages of the place.
-        count: The number of unused ones.
     """
 
     def __init__(self, size: int) -> None:
         self._begun = 0  # indices that were ever in use
         self._returned: list[int] = []
         self.size = size
-        self.count = size
+
+    @property
+    def count(self) -> int:
+        """The number of unused pages."""
+        return self.size - self._begun + len(self._returned)
 
     def take(self, count: int) -> list[int]:
         """Takes ``count`` indices; the caller checks that there are enough."""
-        self.count -= count
         returned = self._returned
         taken = returned[: -count - 1 : -1]
         del returned[len(returned) - len(taken) :]
@@ -46,8 +48,12 @@ class FreeIndices:
         return taken
 
     def add(self, index: int) -> None:
-        self.count += 1
         self._returned.append(index)
+
+    def reclaim(self, used: set[int]) -> None:
+        """Adds the indices that are neither unused nor in ``used``."""
+        lost = {*range(self._begun)}.difference(used, self._returned)
+        self._returned = [*sorted(lost), *self._returned]
 
 
 class PagePool:
@@ -340,15 +346,13 @@ class PagePool:
         self._settle(page)
 
     def merge(self, page: Page, into: Page) -> None:
-        """Replaces a page by another with the same contents, for its only user."""
+        """Refers to a page with the contents of another, whose only user releases it."""
         if into.place is not Place.DEVICE:
             self._unlist(into)
-            page.place, into.place = into.place, page.place
-            page.index, into.index = into.index, page.index
+            page.place, page.index, into.place, into.index = into.place, into.index, page.place, page.index
             self._note(into)
         into.is_fetched = False
         self.refer(into, is_resident=True)
-        self.release(page, was_resident=True)
 
     def cache(self, page: Page, prefix: Prefix) -> None:
         """Adds a page to the tree, so that later sequences find it."""
@@ -386,6 +390,25 @@ class PagePool:
             while pages.size:
                 self.forget(next(iter(pages)))
 
+    def list_listed(self) -> set[Page]:
+        """Lists the pages that are waiting, or in an order of eviction."""
+        return {*self._waiting}.union(*(pages.list_all() for pages in self._cached.values()))
+
+    def correct(self, page: Page, references: int, users: int) -> None:
+        """Corrects the counts of a page, and lists it by them."""
+        page.references, page.users = references, users
+        self._settle(page)
+
+    def reclaim(self, used: Iterable[Page], lost: Iterable[Page]) -> None:
+        """Frees the indices that no page uses, and unlists pages that are lost."""
+        for page in lost:
+            self._unlist(page)
+        indices: dict[Place, set[int]] = {place: set() for place in Place}
+        for page in used:
+            indices[page.place].add(page.index)
+        for place, free in self._free.items():
+            free.reclaim(indices[place])
+
     def get_unused(self) -> Iterator[Page]:
         """Yields the pages without references."""
         for pages in self._cached.values():
@@ -398,8 +421,9 @@ class PagePool:
         for page, index in zip(pages, indices, strict=True):
             self.moved[place] += 1
             self._unlist(page)
-            self._free[page.place].add(page.index)
+            before = page.place, page.index
             page.place, page.index = place, index
+            self._free[before[0]].add(before[1])  # last: an interrupt frees no page in use
             if page.prefix:
                 self._note(page)
             self._settle(page)

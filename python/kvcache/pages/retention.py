@@ -159,9 +159,6 @@ class EvictionOrder:
 
     Args:
         retained: The pages with hints.
-
-    Attributes:
-        size: The number of pages.
     """
 
     def __init__(self, retained: RetainedPages) -> None:
@@ -170,7 +167,15 @@ class EvictionOrder:
         # Pages that have or had hints, by priority, in the order of their additions.
         self._hinted: dict[int, list[Page]] = {}
         self._numbers = count()
-        self.size = 0
+
+    @property
+    def size(self) -> int:
+        """The number of pages."""
+        return len(self._plain) + (sum(map(len, self._hinted.values())) if self._hinted else 0)
+
+    def list_all(self) -> set[Page]:
+        """Lists the pages in any order."""
+        return {*self._plain}.union(*self._hinted.values())
 
     def __contains__(self, page: Page) -> bool:
         return page.order is self
@@ -189,7 +194,6 @@ class EvictionOrder:
         """Adds a page as the most recently used."""
         page.number = next(self._numbers)
         page.order = self
-        self.size += 1
         if page.retention:
             self._insert(page, page.retention)
         else:
@@ -197,12 +201,11 @@ class EvictionOrder:
 
     def discard(self, page: Page) -> None:
         """Removes a page of this order."""
-        page.order = None
-        self.size -= 1
         if page.retention:
             self._take(page, page.retention)
         else:
-            del self._plain[page]
+            self._plain.pop(page, None)  # an interrupt may have come before its addition
+        page.order = None
 
     def relist(self, page: Page, priority: int) -> None:
         """Lists a page by another priority; its last use stays."""
@@ -215,10 +218,12 @@ class EvictionOrder:
         insort(self._hinted.setdefault(retention.priority, []), page, key=_get_number)
 
     def _take(self, page: Page, retention: Retention) -> None:
-        pages = self._hinted[retention.priority]
-        del pages[bisect_left(pages, page.number, key=_get_number)]
+        pages = self._hinted.get(retention.priority, [])
+        i = bisect_left(pages, page.number, key=_get_number)
+        if pages[i : i + 1] == [page]:  # as above
+            del pages[i]
         if not pages:
-            del self._hinted[retention.priority]
+            self._hinted.pop(retention.priority, None)
 
 
 class RetainedPages:

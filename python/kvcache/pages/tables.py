@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
@@ -75,6 +76,11 @@ class SequenceTable:
             group.freed[row] = group.gone[row] = 0
             group.lists[row] = []
         self._free.append(row)
+
+    def reclaim(self, used: Iterable[int]) -> None:
+        """Gives back the rows that are neither free nor in ``used``."""
+        for row in {*range(len(self.lengths))}.difference(used, self._free):
+            self.remove(row)
 
     def add_tokens(self, rows: BatchRows, tokens: BatchTokens) -> None:
         """Adds tokens to rows; one each are added to all at once."""
