@@ -36,18 +36,11 @@ from ..checks import check_flag, check_positive
 from ..dtypes import DTypeLike
 from .append_operation import Append
 from .append_options import AppendOptions
-from .arguments import (
-    Tiling,
-    check_converted,
-    check_dense,
-    check_powers,
-    check_static,
-    dense_dtype,
-)
+from .arguments import Tiling, check_converted, check_dense, check_powers
 from .attention_config import AttentionConfig, make_config
 from .attention_operation import Attention
-from .attention_options import make_spec
-from .cache_forms import FUNCTION_NAMES, CacheForm
+from .attention_spec import AttentionSpec, find_rows_type, find_sink_type, find_value_dim
+from .cache_forms import FUNCTION_NAMES, CacheForm, check_cache
 from .index_scoring import index_scores
 from .index_selection import index_rows
 from .making import make, remember
@@ -166,7 +159,7 @@ def append(
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
     cache = CacheForm.of(params, separate, value_params, table, rope_params)
-    name = _check_cache(cache, dtype, static_scales)
+    name = check_cache(cache, dtype, static_scales)
     options = AppendOptions(
         power_of_two=power_of_two,
         least_amax=least_amax,
@@ -233,7 +226,7 @@ def gather(
     """
     check_flag(ragged=ragged, static_scales=static_scales, bounds_checks=bounds_checks)
     cache = CacheForm.of(params, separate, value_params, table)
-    name = _check_cache(cache, dtype, static_scales)
+    name = check_cache(cache, dtype, static_scales)
     spec = LayerSpec(
         cache,
         ragged=bool(ragged),
@@ -449,7 +442,7 @@ def attention(
 
         regions = trace_regions(score, function, arrays, _RESERVED)
     cache = CacheForm.of(params, separate, value_params, table, rope_params)
-    name = _check_cache(cache, None, static_scales)
+    name = check_cache(cache, None, static_scales)
     if dtype is not None:
         name = check_converted("dtype", dtype)
     out = "bf16" if name.startswith("f8") else name
@@ -461,40 +454,28 @@ def attention(
         splits = choose_splits(
             cache.params, query_heads, target, bounds.cut(window, chunk), split_rows
         )
-    spec = make_spec(
-        cache,
-        query_heads,
-        causal,
-        window,
-        chunk,
-        soft_cap,
-        sinks,
-        False if function else given,
-        whole_mask,
-        ranges,
-        sinkless_lse,
-        max_logits,
-        rows,
-        kv_lengths,
-        value_dim,
-        splits,
-        static_scales,
-        (name, out),
-        make_config(config, tile_rows, scheduled_blocks, swap_operands, l2_hint),
-        bool(swap_operands),
-        regions,
-        query_rope,
+    spec = AttentionSpec(
+        cache=cache,
+        query_heads=query_heads,
+        causal=causal,
+        window=window,
+        chunk=chunk,
+        soft_cap=soft_cap,
+        sinks=find_sink_type(sinks),
+        mask=False if function else given,
+        whole_mask=whole_mask,
+        ranges=ranges,
+        sinkless_lse=sinkless_lse,
+        max_logits=max_logits,
+        rows=find_rows_type(rows, params.n_kv_heads_per_device),
+        kv_lengths=kv_lengths,
+        value_dim=find_value_dim(cache, value_dim),
+        splits=splits,
+        static_scales=static_scales,
+        dtypes=(name, out),
+        config=make_config(config, tile_rows, scheduled_blocks, swap_operands, l2_hint),
+        swap_operands=bool(swap_operands),
+        regions=regions,
+        query_rope=query_rope,
     )
-    return make(Attention, (cache, spec), name, target, bounds_checks, threads)
-
-
-def _check_cache(cache: CacheForm, dtype: DTypeLike | None, static_scales: bool) -> str:
-    """Checks the cache of an operation; returns the MLIR type of its rows."""
-    name = dense_dtype(cache.params, dtype)
-    check_static(cache.params, static_scales)
-    if static_scales and cache.rope is not None:
-        raise ValueError("expects no 'static_scales' with 'rope_params'")
-    if cache.values is not cache.params:
-        dense_dtype(cache.values, dtype)
-        check_static(cache.values, static_scales)
-    return name
+    return make(Attention, spec.checked(), name, target, bounds_checks, threads)

@@ -19,14 +19,16 @@ from ..pages.inputs import StepInputs
 from .arguments import check_given, check_score_factor
 from .array_checks import check_kv_lengths, check_rows, check_slots, check_table
 from .attention_config import AttentionConfig
-from .attention_options import AttentionSpec, Workspaces
+from .attention_source import attention_source
+from .attention_spec import AttentionSpec
 from .cache_forms import CacheForm
 from .constant_arrays import ConstantArray, Scale, expand_divisor, expand_scale
 from .operations import Build, LayerOperation
 from .overlaps import check_apart
-from .sources import LayerSpec, attention_source
+from .sources import LayerSpec
 from .splits import Splits
 from .steps import take_step
+from .workspaces import Workspaces
 
 
 class Attention(LayerOperation):
@@ -53,15 +55,9 @@ class Attention(LayerOperation):
     }
     positional = ("q",)
 
-    def __init__(
-        self,
-        source: str,
-        build: Build,
-        subject: tuple[CacheForm, AttentionSpec],
-    ) -> None:
-        cache, spec = subject
+    def __init__(self, source: str, build: Build, spec: AttentionSpec) -> None:
         super().__init__(source, build, spec)
-        self._layer_spec = LayerSpec(cache, static_scales=spec.static_scales)
+        self._layer_spec = LayerSpec(spec.cache, static_scales=spec.static_scales)
         self._workspaces = Workspaces(spec, build.target)
 
     def write_source(self, chips: str) -> str:
@@ -72,8 +68,7 @@ class Attention(LayerOperation):
         if not swaps or all("wgmma" in features(each) for each in chips.split(",")):
             return self.source
         plain = replace(spec, config=replace(spec.config, swap_ab=None))
-        subject = self._layer_spec.cache, plain
-        return attention_source(subject, spec.dtypes[0], self.mutates)
+        return attention_source(plain, spec.dtypes[0], self.mutates)
 
     @property
     def spec(self) -> AttentionSpec:
@@ -84,14 +79,13 @@ class Attention(LayerOperation):
     @property
     def cache(self) -> CacheForm:
         """The form of the cache."""
-        return self._layer_spec.cache
+        return self.spec.cache
 
     def with_config(self, config: AttentionConfig) -> Attention:
         """The operation with another config, and without a tuning file."""
         spec = replace(self.spec, config=config, swap_operands=False)
-        subject = self.cache, spec
-        source = attention_source(subject, spec.dtypes[0], self.mutates)
-        return Attention(source, replace(self.build, uses_tuning=False), subject)
+        source = attention_source(spec, spec.dtypes[0], self.mutates)
+        return Attention(source, replace(self.build, uses_tuning=False), spec)
 
     def _find_tuning(self, chips: str) -> Path | None:
         return tuning_files.find(chips) if self.build.uses_tuning else None
@@ -246,7 +240,7 @@ class Attention(LayerOperation):
                     return
             except CheckError as error:
                 self._explain(inputs, layer, error)
-        cache = self._layer_spec.cache
+        cache: CacheForm = self._spec.cache
         step = take_step(inputs, cache, layer, device)
         region_arrays = self._spec.regions.take(arrays)
         if rows is None and kv_lengths is None:
@@ -263,9 +257,9 @@ class Attention(LayerOperation):
                     f"this operation was made with {name}={made}: expects "
                     f"{'' if made else 'no '}'{name}'"
                 )
-        check_given("q_rope", q_rope, self._spec.query_rope > 0)
+        check_given("q_rope", q_rope, self._spec.query_rope is not None)
         check_given("max_logits", max_logits, self._spec.max_logits)
-        check_given("ranges", ranges, self._spec.ranges > 0)
+        check_given("ranges", ranges, self._spec.ranges is not None)
         check_rows(
             inputs.current_offsets,
             q=q,

@@ -10,7 +10,9 @@ from functools import cached_property
 
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_instance
+from ..dtypes import DTypeLike
 from ..pages.inputs import TABLES
+from .arguments import check_static, dense_dtype
 
 NUMBERS = "memref<?xi32>"
 _TABLE = "memref<?x?xi32, strided<[?, 1]>>"
@@ -202,6 +204,18 @@ def prefix_names(lines: Sequence[str], names: Sequence[str], prefix: str) -> lis
     """Prefixes names in lines, for a function with two caches."""
     pattern = re.compile(rf"%({'|'.join(map(re.escape, names))})\b")
     return [pattern.sub(rf"%{prefix}\1", line) for line in lines]
+
+
+def check_cache(cache: CacheForm, dtype: DTypeLike | None, static_scales: bool) -> str:
+    """Checks the cache of an operation; returns the MLIR type of its rows."""
+    name = dense_dtype(cache.params, dtype)
+    check_static(cache.params, static_scales)
+    if static_scales and cache.rope is not None:
+        raise ValueError("expects no 'static_scales' with 'rope_params'")
+    if cache.values is not cache.params:
+        dense_dtype(cache.values, dtype)
+        check_static(cache.values, static_scales)
+    return name
 
 
 def _check_values(params: KVCacheParams, values: KVCacheParams) -> None:

@@ -290,6 +290,15 @@ def index_scores(
     if dtype is not None:
         name = check_index_queries("dtype", dtype)
     tiling = Tiling(block_threads).checked()
-    options = relu, sum_heads, width, block, weights
-    spec = IndexSpec(cache, name, index_heads, *options, tiling).checked()
-    return make(IndexScores, spec, "", target, bounds_checks, threads)
+    spec = IndexSpec(
+        cache,
+        name,
+        index_heads,
+        relu=relu,
+        sum_heads=sum_heads,
+        width=width,
+        block=block,
+        weights=weights,
+        tiling=tiling,
+    )
+    return make(IndexScores, spec.checked(), "", target, bounds_checks, threads)

@@ -270,9 +270,28 @@ def index_rows(
     if dtype is not None:
         name = check_index_queries("dtype", dtype)
     tiling = Tiling(block_threads).checked()
-    options = relu, True, width, block, weights
-    scores = IndexSpec(index, name, index_heads, *options, tiling).checked()
-    candidate = scores.width * (scores.block or 1)
-    choices = candidate, whole, expand, tail, first, last, splits
-    spec = IndexRowsSpec(scores, SelectionSpec(cache, k, *choices, tiling))
+    scores = IndexSpec(
+        index,
+        name,
+        index_heads,
+        relu=relu,
+        sum_heads=True,
+        width=width,
+        block=block,
+        weights=weights,
+        tiling=tiling,
+    ).checked()
+    selection = SelectionSpec(
+        cache,
+        k,
+        width=scores.width * (scores.block or 1),
+        whole=whole,
+        expand=expand,
+        tail=tail,
+        first=first,
+        last=last,
+        splits=splits,
+        tiling=tiling,
+    )
+    spec = IndexRowsSpec(scores, selection)
     return make(IndexRows, spec.checked(), "", target, bounds_checks, threads)

@@ -367,6 +367,16 @@ def top_rows(
     cache = CacheForm.of(params, separate, None, table, keys_only=True)
     check_paged(params)
     tiling = Tiling(block_threads).checked()
-    choices = width, whole, expand, tail, first, last, splits
-    spec = SelectionSpec(cache, k, *choices, tiling)
+    spec = SelectionSpec(
+        cache,
+        k,
+        width=width,
+        whole=whole,
+        expand=expand,
+        tail=tail,
+        first=first,
+        last=last,
+        splits=splits,
+        tiling=tiling,
+    )
     return make(TopRows, spec.checked(), "", target, bounds_checks, threads)

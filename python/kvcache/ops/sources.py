@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from .append_options import AppendOptions
 from .arguments import Tiling, attributes_text, rows_type
-from .attention_options import AttentionSpec, attention_arguments, attention_op
 from .cache_forms import NUMBERS, CacheForm, write_function
 
 _AFTER_SCALES = ("query_out", "query_scale")
@@ -95,7 +94,7 @@ def append_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
         _Operands("to {}", spec.cache.view_types),
         _Operands("rows {}", {"row_offsets": NUMBERS}),
         *_make_operands(extra),
-        *_make_operands(_scale_types(spec)),
+        *_make_operands(scale_types(spec)),
         *_make_operands(last),
     ]
     return _layer_source("append", spec, operands, mutates)
@@ -143,7 +142,7 @@ def gather_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
         _Operands("rows {}", {"row_offsets": NUMBERS}),
         _Operands("outs({})", _dense_types(spec, dtype, leading)),
         _Operands("output_offsets {}", offsets),
-        *_make_operands(_scale_types(spec)),
+        *_make_operands(scale_types(spec)),
     ]
     return _layer_source("gather", spec, operands, mutates)
 
@@ -179,7 +178,7 @@ def _make_operands(types: Mapping[str, str]) -> list[_Operands]:
     return [_Operands(f"{name} {{}}", {name: type_}) for name, type_ in types.items()]
 
 
-def _scale_types(spec: LayerSpec) -> dict[str, str]:
+def scale_types(spec: LayerSpec) -> dict[str, str]:
     """The types of static scales, by name."""
     scale = f"memref<{spec.cache.params.n_kv_heads_per_device}xf32>"
     return dict.fromkeys(spec.scales, scale)
@@ -211,17 +210,6 @@ def merge_states_source(spec: MergeSpec, dtype: str, mutates: Sequence[str]) -> 
     body = f"""kvcache.merge_states %splits, %lses outs(%out, %lse){scale}{attributes}
       : {', '.join(types.values())}"""
     return write_function("merge_states", {}, types, mutates, [body])
-
-
-def attention_source(
-    subject: tuple[CacheForm, AttentionSpec], dtype: str, mutates: Sequence[str]
-) -> str:
-    cache, spec = subject
-    scales = _scale_types(LayerSpec(cache, static_scales=spec.static_scales))
-    others = attention_arguments(spec, scales)
-    body = attention_op(spec, cache, scales)
-    lines = [*cache.views(), body]
-    return write_function("attention", cache.arguments, others, mutates, lines)
 
 
 def _dense_types(
