@@ -130,7 +130,7 @@ def draw_pool(draw, params):
         dtype=maybe(draw, ["f32", "bf16", "f16"]), block_threads=maybe(draw, [32, 1024]),
     )
     if draw.random() < 0.3:
-        drawn.source = pooling.pool_source(dataclasses.replace(drawn.spec, has_new=True), "", pooling.Pool.mutates)
+        drawn.source = pooling.pool_source(dataclasses.replace(drawn.spec, has_new=True), pooling.Pool.mutates)
     return drawn
 
 
@@ -172,8 +172,8 @@ def compile_program(seed):
 def only_sources():
     """Operations are not compiled for the CPU where they are made."""
     for module in (kvcache.ops, index_scoring, pooling, selection):
-        module.make = lambda kind, spec, name, *_, **__: type(
-            "Drawn", (), {"source": kind.write(spec, name, kind.mutates), "spec": spec}
+        module.make = lambda kind, spec, *_, **__: type(
+            "Drawn", (), {"source": kind.write(spec, kind.mutates), "spec": spec}
         )
 
 

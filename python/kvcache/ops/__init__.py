@@ -180,11 +180,12 @@ def append(
         check_powers(cache.values)
     spec = LayerSpec(
         cache,
+        name,
         options,
         static_scales=bool(static_scales),
         tiling=Tiling(block_threads).checked(),
     )
-    return make(Append, spec, name, target, bounds_checks, threads)
+    return make(Append, spec, target, bounds_checks, threads)
 
 
 @remember
@@ -229,11 +230,12 @@ def gather(
     name = check_cache(cache, dtype, static_scales)
     spec = LayerSpec(
         cache,
+        name,
         ragged=bool(ragged),
         static_scales=bool(static_scales),
         tiling=Tiling(block_threads, heads_per_thread).checked(),
     )
-    return make(Gather, spec, name, target, bounds_checks, threads)
+    return make(Gather, spec, target, bounds_checks, threads)
 
 
 @remember
@@ -262,7 +264,7 @@ def copy_pages(
     check_flag(bounds_checks=bounds_checks)
     cache = CacheForm.of(params, table=table)
     spec = PagesSpec(cache, Tiling(block_threads).checked())
-    return make(CopyPages, spec, "", target, bounds_checks, threads)
+    return make(CopyPages, spec, target, bounds_checks, threads)
 
 
 @remember
@@ -291,8 +293,9 @@ def merge_states(
     check_positive(heads=heads, head_dim=head_dim)
     name = check_dense("dtype", dtype)
     out = name if out_dtype is None else check_converted("out_dtype", out_dtype)
-    spec = MergeSpec(int(heads), int(head_dim), out, Tiling(block_threads).checked())
-    return make(MergeStates, spec, name, target, threads=threads)
+    tiling = Tiling(block_threads).checked()
+    spec = MergeSpec(int(heads), int(head_dim), name, out, tiling)
+    return make(MergeStates, spec, target, threads=threads)
 
 
 @remember
@@ -478,4 +481,4 @@ def attention(
         regions=regions,
         query_rope=query_rope,
     )
-    return make(Attention, spec.checked(), name, target, bounds_checks, threads)
+    return make(Attention, spec.checked(), target, bounds_checks, threads)

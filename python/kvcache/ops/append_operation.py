@@ -50,7 +50,7 @@ class Append(LayerOperation):
     def __init__(self, source: str, build: Build, spec: LayerSpec) -> None:
         super().__init__(source, build, spec)
         head_dim = spec.cache.params.head_dim
-        self._extra = frozenset(spec.options.extra(head_dim, ""))
+        self._extra = frozenset(spec.options.extra(head_dim, spec.dtype))
 
     def _count_elements(self, name: str) -> int:
         if name == "query_scale":

@@ -57,7 +57,6 @@ class Attention(LayerOperation):
 
     def __init__(self, source: str, build: Build, spec: AttentionSpec) -> None:
         super().__init__(source, build, spec)
-        self._layer_spec = LayerSpec(spec.cache, static_scales=spec.static_scales)
         self._workspaces = Workspaces(spec, build.target)
 
     def write_source(self, chips: str) -> str:
@@ -68,7 +67,7 @@ class Attention(LayerOperation):
         if not swaps or all("wgmma" in features(each) for each in chips.split(",")):
             return self.source
         plain = replace(spec, config=replace(spec.config, swap_ab=None))
-        return attention_source(plain, spec.dtypes[0], self.mutates)
+        return attention_source(plain, self.mutates)
 
     @property
     def spec(self) -> AttentionSpec:
@@ -84,7 +83,7 @@ class Attention(LayerOperation):
     def with_config(self, config: AttentionConfig) -> Attention:
         """The operation with another config, and without a tuning file."""
         spec = replace(self.spec, config=config, swap_operands=False)
-        source = attention_source(spec, spec.dtypes[0], self.mutates)
+        source = attention_source(spec, self.mutates)
         return Attention(source, replace(self.build, uses_tuning=False), spec)
 
     def _find_tuning(self, chips: str) -> Path | None:
@@ -117,7 +116,7 @@ class Attention(LayerOperation):
         super()._explain(inputs, layer, error)
 
     def _layer(self) -> LayerSpec:
-        return self._layer_spec
+        return self.spec.layer
 
     @property
     def splits(self) -> Splits | None:

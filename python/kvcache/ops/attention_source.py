@@ -10,11 +10,11 @@ from .arguments import rows_type
 from .attention_config import AttentionConfig
 from .attention_spec import AttentionSpec
 from .cache_forms import write_function
-from .sources import LayerSpec, scale_types
+from .sources import scale_types
 
 
-def attention_source(spec: AttentionSpec, dtype: str, mutates: Sequence[str]) -> str:
-    scales = scale_types(LayerSpec(spec.cache, static_scales=spec.static_scales))
+def attention_source(spec: AttentionSpec, mutates: Sequence[str]) -> str:
+    scales = scale_types(spec.layer)
     lines = [*spec.cache.views(), _op_text(spec, scales)]
     types = _argument_types(spec, scales)
     return write_function("attention", spec.cache.arguments, types, mutates, lines)

@@ -16,6 +16,7 @@ from .arguments import check_dense, check_query_heads
 from .attention_config import AttentionConfig
 from .cache_forms import CacheForm
 from .regions import ScoreRegions
+from .sources import LayerSpec
 from .splits import MOST, Splits
 
 _FLAGS = (
@@ -146,6 +147,11 @@ class AttentionSpec:
                 f"expects 'value_dim' to be at most 'head_dim' ({most}), got "
                 f"{self.value_dim}"
             )
+
+    @cached_property
+    def layer(self) -> LayerSpec:
+        """The spec of a layer's keys and values, with rows of the type of queries."""
+        return LayerSpec(self.cache, self.dtypes[0], static_scales=self.static_scales)
 
     @property
     def key_dim(self) -> int:

@@ -166,7 +166,7 @@ def write_index_scores(spec: IndexSpec, out: str = "out") -> str:
     )
 
 
-def index_scores_source(spec: IndexSpec, dtype: str, mutates: Sequence[str]) -> str:
+def index_scores_source(spec: IndexSpec, mutates: Sequence[str]) -> str:
     types = index_scores_types(spec)
     lines = [*spec.cache.views(), write_index_scores(spec)]
     return write_function("index_scores", spec.cache.arguments, types, mutates, lines)
@@ -301,4 +301,4 @@ def index_scores(
         weights=weights,
         tiling=tiling,
     )
-    return make(IndexScores, spec.checked(), "", target, bounds_checks, threads)
+    return make(IndexScores, spec.checked(), target, bounds_checks, threads)

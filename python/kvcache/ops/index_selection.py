@@ -69,7 +69,7 @@ class IndexRowsSpec:
         )
 
 
-def index_rows_source(spec: IndexRowsSpec, dtype: str, mutates: Sequence[str]) -> str:
+def index_rows_source(spec: IndexRowsSpec, mutates: Sequence[str]) -> str:
     index = spec.scores.cache
     names = [*index.arguments, *_VIEWS]
     score = [*index.views(), write_index_scores(spec.scores, "scores")]
@@ -294,4 +294,4 @@ def index_rows(
         tiling=tiling,
     )
     spec = IndexRowsSpec(scores, selection)
-    return make(IndexRows, spec.checked(), "", target, bounds_checks, threads)
+    return make(IndexRows, spec.checked(), target, bounds_checks, threads)

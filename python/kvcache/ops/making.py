@@ -42,17 +42,14 @@ _lock = threading.Lock()
 
 def make(
     kind: Any,
-    subject: Any,
-    dtype: str,
+    spec: Any,
     target: str,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Any:
     """Returns one operation for equal arguments, also to concurrent threads."""
     with _lock:
-        made = _compile(
-            kind, subject, dtype, Build(target, bool(bounds_checks), threads)
-        )
+        made = _compile(kind, spec, Build(target, bool(bounds_checks), threads))
         _ = made.program
     return made
 
@@ -66,5 +63,5 @@ def forget() -> None:
 
 
 @functools.cache
-def _compile(kind: Any, subject: Any, dtype: str, build: Build) -> Any:
-    return kind(kind.write(subject, dtype, kind.mutates), build, subject)
+def _compile(kind: Any, spec: Any, build: Build) -> Any:
+    return kind(kind.write(spec, kind.mutates), build, spec)

@@ -73,8 +73,7 @@ class Operation:
         mutates: The arguments that it writes to.
         bounds_checks: Whether it is compiled with checks, as in ``jit``.
         threads: The number of threads of a call, as in ``jit``.
-        write: A function that makes the source, from the spec, the dtype of rows and
-            ``mutates``.
+        write: A function that makes the source, from the spec and ``mutates``.
     """
 
     functions: tuple[str, ...]
@@ -124,7 +123,7 @@ class Operation:
     def _take_form(self, spec: Any) -> Any:
         """The operation for another form of calls, which is made once."""
         if spec not in self._forms:
-            source = self.write(spec, "", self.mutates)
+            source = self.write(spec, self.mutates)
             self._forms[spec] = type(self)(source, self.build, spec)
         return self._forms[spec]
 

@@ -84,7 +84,7 @@ class PoolSpec:
         ]
 
 
-def pool_source(spec: PoolSpec, dtype: str, mutates: Sequence[str]) -> str:
+def pool_source(spec: PoolSpec, mutates: Sequence[str]) -> str:
     params = spec.cache.params
     heads = params.n_kv_heads_per_device
     types = {
@@ -203,4 +203,4 @@ def pool(
     name = dense_dtype(params, dtype)
     tiling = Tiling(block_threads).checked()
     spec = PoolSpec(cache, name, width, kind, overlap, tiling)
-    return make(Pool, spec.checked(), "", target, bounds_checks, threads)
+    return make(Pool, spec.checked(), target, bounds_checks, threads)

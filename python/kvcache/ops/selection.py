@@ -145,7 +145,7 @@ def write_top_rows(spec: SelectionSpec) -> str:
     )
 
 
-def top_rows_source(spec: SelectionSpec, dtype: str, mutates: Sequence[str]) -> str:
+def top_rows_source(spec: SelectionSpec, mutates: Sequence[str]) -> str:
     types = top_rows_types(spec)
     lines = [*spec.cache.views(), write_top_rows(spec)]
     return write_function("top_rows", spec.cache.arguments, types, mutates, lines)
@@ -379,4 +379,4 @@ def top_rows(
         splits=splits,
         tiling=tiling,
     )
-    return make(TopRows, spec.checked(), "", target, bounds_checks, threads)
+    return make(TopRows, spec.checked(), target, bounds_checks, threads)

@@ -19,9 +19,13 @@ _AFTER_SCALES = ("query_out", "query_scale")
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """The spec of an operation on the keys and values of a layer."""
+    """The spec of an operation on the keys and values of a layer.
+
+    ``dtype`` is the MLIR type of rows.
+    """
 
     cache: CacheForm
+    dtype: str
     options: AppendOptions = AppendOptions()
     ragged: bool = False
     static_scales: bool = False
@@ -52,11 +56,13 @@ class PagesSpec:
 class MergeSpec:
     """The spec of an operation that merges attention.
 
-    ``out_dtype`` is the type of the merged outputs.
+    ``dtype`` is the MLIR type of the outputs of splits, and ``out_dtype`` that of the
+    merged outputs.
     """
 
     heads: int
     head_dim: int
+    dtype: str
     out_dtype: str
     tiling: Tiling = Tiling()
 
@@ -81,15 +87,15 @@ class _Operands:
         return self.text.format(", ".join(f"%{name}" for name in self.types))
 
 
-def append_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
+def append_source(spec: LayerSpec, mutates: Sequence[str]) -> str:
     if spec.cache.rope is not None:
-        return _append_pair_source(spec, dtype, mutates)
+        return _append_pair_source(spec, mutates)
     params = spec.cache.params
-    extra = spec.options.extra(params.head_dim, dtype)
+    extra = spec.options.extra(params.head_dim, spec.dtype)
     latent = extra.pop("latent_rope", None)
     last = {name: extra.pop(name) for name in _AFTER_SCALES if name in extra}
     operands = [
-        _Operands("{}", _dense_types(spec, dtype, "?", spec.options.latent_rope or 0)),
+        _Operands("{}", _dense_types(spec, "?", spec.options.latent_rope or 0)),
         _Operands("with {}", {"latent_rope": latent} if latent else {}),
         _Operands("to {}", spec.cache.view_types),
         _Operands("rows {}", {"row_offsets": NUMBERS}),
@@ -100,7 +106,7 @@ def append_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
     return _layer_source("append", spec, operands, mutates)
 
 
-def _append_pair_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
+def _append_pair_source(spec: LayerSpec, mutates: Sequence[str]) -> str:
     """Writes appends to both tensors of latent rows, which have norm and rope apart."""
     options, params = spec.options, spec.cache.params
     views = spec.cache.view_types
@@ -113,15 +119,15 @@ def _append_pair_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> 
         rope_begin=options.rope_begin - params.head_dim if options.rope else 0,
     )  # fmt: skip
     rows = {
-        "keys": rows_type("?", 1, params.head_dim, dtype),
-        "latent_rope": rows_type("?", 1, options.latent_rope or 0, dtype),
+        "keys": rows_type("?", 1, params.head_dim, spec.dtype),
+        "latent_rope": rows_type("?", 1, options.latent_rope or 0, spec.dtype),
     }
     arguments, bodies = dict(rows), []
     for name, view, own in (
         ("keys", "key_view", content),
         ("latent_rope", "rope_view", rope),
     ):
-        extra = own.extra(params.head_dim, dtype)
+        extra = own.extra(params.head_dim, spec.dtype)
         operands = [
             _Operands("{}", {name: rows[name]}),
             _Operands("to {}", {view: views[view]}),
@@ -134,13 +140,13 @@ def _append_pair_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> 
     return write_function("append", spec.cache.arguments, arguments, mutates, lines)
 
 
-def gather_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
+def gather_source(spec: LayerSpec, mutates: Sequence[str]) -> str:
     offsets = {"output_offsets": NUMBERS} if spec.ragged else {}
     leading = "?" if spec.ragged else "?x?"
     operands = [
         _Operands("{}", spec.cache.view_types),
         _Operands("rows {}", {"row_offsets": NUMBERS}),
-        _Operands("outs({})", _dense_types(spec, dtype, leading)),
+        _Operands("outs({})", _dense_types(spec, leading)),
         _Operands("output_offsets {}", offsets),
         *_make_operands(scale_types(spec)),
     ]
@@ -184,7 +190,7 @@ def scale_types(spec: LayerSpec) -> dict[str, str]:
     return dict.fromkeys(spec.scales, scale)
 
 
-def copy_pages_source(spec: PagesSpec, dtype: str, mutates: Sequence[str]) -> str:
+def copy_pages_source(spec: PagesSpec, mutates: Sequence[str]) -> str:
     cache = dict(spec.cache.arguments)
     del cache["layer"]
     body = (
@@ -195,10 +201,10 @@ def copy_pages_source(spec: PagesSpec, dtype: str, mutates: Sequence[str]) -> st
     return write_function("copy_pages", cache, {"pairs": "memref<?x2xi32>"}, mutates, lines)
 
 
-def merge_states_source(spec: MergeSpec, dtype: str, mutates: Sequence[str]) -> str:
+def merge_states_source(spec: MergeSpec, mutates: Sequence[str]) -> str:
     heads, head_dim = spec.heads, spec.head_dim
     attributes = attributes_text(spec.tiling.attributes)
-    splits = rows_type("?x?", heads, head_dim, dtype)
+    splits = rows_type("?x?", heads, head_dim, spec.dtype)
     out = rows_type("?", heads, head_dim, spec.out_dtype)
     lses = f"memref<?x?x{heads}xf32, strided<[?, ?, 1]>>"
     lse = f"memref<?x{heads}xf32, strided<[?, 1]>>"
@@ -212,9 +218,7 @@ def merge_states_source(spec: MergeSpec, dtype: str, mutates: Sequence[str]) -> 
     return write_function("merge_states", {}, types, mutates, [body])
 
 
-def _dense_types(
-    spec: LayerSpec, dtype: str, leading: str, missing: int = 0
-) -> dict[str, str]:
+def _dense_types(spec: LayerSpec, leading: str, missing: int = 0) -> dict[str, str]:
     """The types of rows of keys and values, by name.
 
     ``missing`` are the last elements of rows that another array has.
@@ -223,5 +227,5 @@ def _dense_types(
     for role, name in zip(spec.cache.roles, spec.dense):
         params = spec.cache.get_params(role)
         heads, elements = params.n_kv_heads_per_device, params.head_dim - missing
-        types[name] = rows_type(leading, heads, elements, dtype)
+        types[name] = rows_type(leading, heads, elements, spec.dtype)
     return types

@@ -97,8 +97,8 @@ def get_source(row):
 @pytest.mark.slow
 def test_each_pair_of_options_compiles(monkeypatch):
     # Nothing is compiled for the CPU.
-    def make(kind, spec, name, *_, **__):
-        return kind(kind.write(spec, name, kind.mutates), Build("cpu"), spec)
+    def make(kind, spec, *_, **__):
+        return kind(kind.write(spec, kind.mutates), Build("cpu"), spec)
 
     monkeypatch.setattr(kvcache.ops, "make", make)
     rows, refused = cover_pairs()
