@@ -17,13 +17,21 @@ from .array_checks import (
     check_table,
 )
 from .constant_arrays import Scale, expand_divisor
-from .operations import Build, LayerOperation
+from .operations import Build, LayerOperation, select_given
 from .overlaps import check_apart
 from .sources import LayerSpec, append_source
-from .steps import take_step
+from .steps import Step, take_step
 
 _CACHE = ("blocks", "key_blocks", "value_blocks", "rope_blocks")
 _SCALES = ("scales", "key_scales", "value_scales")
+_OPTIONS = ("slots", "norm", "query_norm", "rope", "positions", "queries")
+"""The optional arrays before the scales, in the order of the function."""
+_OPTIONAL = ("latent_rope", *_OPTIONS, "query_out")
+_PER_TOKEN = (
+    *("keys", "values", "latent_rope", "slots", "positions"),
+    *("queries", "query_out"),
+)
+"""The arrays that have a row for each new token."""
 
 
 class Append(LayerOperation):
@@ -116,91 +124,76 @@ class Append(LayerOperation):
                 float32 [query_heads]; 1 by default. Quotients are rounded to nearest even, and
                 saturate. Attention takes the same scale.
         """
+        arguments = (
+            inputs,
+            layer,
+            keys,
+            values,
+            queries,
+            latent_rope,
+            slots,
+            norm,
+            query_norm,
+            rope,
+            positions,
+            key_scale,
+            value_scale,
+            query_out,
+            query_scale,
+        )
         checked = self._checked
         if checked is not None and type(device) is int and not device:
             try:
-                if checked(
-                    inputs,
-                    layer,
-                    keys,
-                    values,
-                    queries,
-                    latent_rope,
-                    slots,
-                    norm,
-                    query_norm,
-                    rope,
-                    positions,
-                    key_scale,
-                    value_scale,
-                    query_out,
-                    query_scale,
-                ):
+                if checked(*arguments):
                     return
             except CheckError as error:
                 self._explain(inputs, layer, error)
-        given = {
-            "latent_rope": latent_rope,
-            "slots": slots,
-            "norm": norm,
-            "query_norm": query_norm,
-            "rope": rope,
-            "positions": positions,
-            "queries": queries,
-            "query_out": query_out,
-        }
-        for name, array in given.items():
-            check_given(name, array, name in self._extra)
-        query_scales = self._get_query_scales(query_scale)
-        scales = self._scales(key_scale, value_scale, expand_divisor)
+        self._append(inputs, layer, device, self._name(arguments))
+
+    def _append(
+        self, inputs: StepInputs, layer: int, device: int, given: dict[str, Any]
+    ) -> None:
+        """Appends with Python's checks; ``given`` are the arguments after the layer."""
+        for name in _OPTIONAL:
+            check_given(name, given[name], name in self._extra)
+        query_scales = self._get_query_scales(given["query_scale"])
+        scales = self._scales(given["key_scale"], given["value_scale"], expand_divisor)
+        needs_table = given["slots"] is None
         step = take_step(
-            inputs, self._spec.cache, layer, device, needs_table=slots is None
+            inputs, self._spec.cache, layer, device, needs_table=needs_table
         )
-        if slots is None:
+        if needs_table:
             check_table(inputs, step.blocks)
-        check_rows(
-            inputs.current_offsets,
-            keys=keys,
-            values=values,
-            latent_rope=latent_rope,
-            slots=slots,
-            positions=positions,
-            queries=queries,
-            query_out=query_out,
-        )
-        if rope is not None and positions is None:
-            check_positions(inputs, rope)
-        if not self.bounds_checks:
-            check_slots("slots", slots, inputs.current_offsets, step.blocks)
-            used = slots if queries is None else None
-            check_given_positions(positions, inputs.current_offsets, rope, used)
-        read: dict[str, Any] = {
-            **given,
-            "keys": keys,
-            "values": values,
-            "key_scale": key_scale,
-            "value_scale": value_scale,
-            "query_scale": query_scale,
-            **step.tables,
-        }
-        written = {name: read.pop(name) for name in ("queries", "query_out")}
-        check_apart(written, {**read, **step.tensors})
-        for name, tensor in step.tensors.items():
-            check_apart({name: tensor}, read)
-        dense = (keys,) if values is None else (keys, values)
-        if latent_rope is not None:
-            dense = (*dense, given.pop("latent_rope"))
-        last = () if given.pop("query_out") is None else (query_out, *query_scales)
+        self._check(inputs, step, given)
         self._call_on_layer(
             inputs,
             layer,
             step,
-            *dense,
+            given["keys"],
+            *select_given(given, ("values", "latent_rope")),
             step.offsets,
-            *(array for array in given.values() if array is not None),
+            *select_given(given, _OPTIONS),
             *scales,
-            *last,
+            *select_given(given, ("query_out",)),
+            *query_scales,
         )
+
+    def _check(self, inputs: StepInputs, step: Step, given: dict[str, Any]) -> None:
+        """Raises ``TypeError`` or ``ValueError`` for wrong arrays."""
+        offsets = inputs.current_offsets
+        check_rows(offsets, **{name: given[name] for name in _PER_TOKEN})
+        slots, rope, positions = given["slots"], given["rope"], given["positions"]
+        if rope is not None and positions is None:
+            check_positions(inputs, rope)
+        if not self.bounds_checks:
+            check_slots("slots", slots, offsets, step.blocks)
+            used = slots if given["queries"] is None else None
+            check_given_positions(positions, offsets, rope, used)
+        read = {**given, **step.tables}
+        written = {name: read.pop(name) for name in ("queries", "query_out")}
+        check_apart(written, {**read, **step.tensors})
+        for name, tensor in step.tensors.items():
+            check_apart({name: tensor}, read)
 
     def _get_query_scales(self, scale: Scale) -> tuple[Any, ...]:
         options = self._spec.options

@@ -23,12 +23,17 @@ from .attention_source import attention_source
 from .attention_spec import AttentionSpec
 from .cache_forms import CacheForm
 from .constant_arrays import ConstantArray, Scale, expand_divisor, expand_scale
-from .operations import Build, LayerOperation
+from .operations import Build, LayerOperation, select_given
 from .overlaps import check_apart
 from .sources import LayerSpec
 from .splits import Splits
-from .steps import take_step
+from .steps import Step, take_step
 from .workspaces import Workspaces
+
+_OPTIONS = ("sinks", "mask", "rows", "kv_lengths")
+"""The optional arrays before the scales, in the order of the function."""
+_PER_TOKEN = ("q", "q_rope", "out", "lse", "max_logits", "mask", "rows", "ranges")
+"""The arrays that have a row for each new token."""
 
 
 class Attention(LayerOperation):
@@ -210,121 +215,111 @@ class Attention(LayerOperation):
             arrays: The arrays of ``score`` and ``mask``, by name. An index outside of
                 one, of a key that is seen, reads its nearest element.
         """
+        arguments = (
+            inputs,
+            layer,
+            q,
+            out,
+            lse,
+            scale,
+            sinks,
+            mask,
+            rows,
+            kv_lengths,
+            workspace,
+            key_scale,
+            value_scale,
+            query_scale,
+            out_scale,
+            q_rope,
+            max_logits,
+            ranges,
+            *map(arrays.get, self._region_names),
+        )
         checked = self._checked
-        names = self._region_names
-        is_plain = type(device) is int and not device and len(arrays) == len(names)
-        if checked is not None and is_plain:
+        is_plain = type(device) is int and not device
+        if checked is not None and is_plain and len(arrays) == len(self._region_names):
             try:
-                if checked(
-                    inputs,
-                    layer,
-                    q,
-                    out,
-                    lse,
-                    scale,
-                    sinks,
-                    mask,
-                    rows,
-                    kv_lengths,
-                    workspace,
-                    key_scale,
-                    value_scale,
-                    query_scale,
-                    out_scale,
-                    q_rope,
-                    max_logits,
-                    ranges,
-                    *map(arrays.get, names),
-                ):
+                if checked(*arguments):
                     return
             except CheckError as error:
                 self._explain(inputs, layer, error)
-        cache: CacheForm = self._spec.cache
-        step = take_step(inputs, cache, layer, device)
+        self._attend(inputs, layer, device, self._name(arguments), arrays)
+
+    def _attend(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        device: int,
+        given: dict[str, Any],
+        arrays: dict[str, Array],
+    ) -> None:
+        """Attends with Python's checks; ``given`` are the arguments after the layer.
+
+        ``arrays`` are those of ``score`` and ``mask``.
+        """
+        step = take_step(inputs, self.cache, layer, device)
         region_arrays = self._spec.regions.take(arrays)
-        if rows is None and kv_lengths is None:
+        if given["rows"] is None and given["kv_lengths"] is None:
             check_table(inputs, step.blocks)
+        q, out, lse = given["q"], given["out"], given["lse"]
         batch = step.offsets.shape[0] - 1
-        workspaces = self._workspaces.take(workspace, batch, (q, out))
-        if kv_lengths is not None:
-            kv_lengths = _narrow("kv_lengths", kv_lengths)
-        given = {"sinks": sinks, "mask": mask, "rows": rows, "kv_lengths": kv_lengths}
-        for name, array in given.items():
-            made = name in self._spec.extra
-            if (array is not None) != made:
-                raise ValueError(
-                    f"this operation was made with {name}={made}: expects "
-                    f"{'' if made else 'no '}'{name}'"
-                )
-        check_given("q_rope", q_rope, self._spec.query_rope is not None)
-        check_given("max_logits", max_logits, self._spec.max_logits)
-        check_given("ranges", ranges, self._spec.ranges is not None)
-        check_rows(
-            inputs.current_offsets,
-            q=q,
-            q_rope=q_rope,
-            out=out,
-            lse=lse,
-            max_logits=max_logits,
-            mask=mask,
-            rows=rows,
-            ranges=ranges,
-        )
-        _check_ranges(ranges, inputs.current_offsets)
-        if not self.bounds_checks:
-            check_slots("rows", rows, inputs.current_offsets, step.blocks)
-        page_size = cache.params.page_size or 0
-        check_kv_lengths(kv_lengths, inputs, page_size)
-        check_apart(
-            {"out": out, "lse": lse, "max_logits": max_logits, "workspace": workspace},
-            {
-                "q": q,
-                "q_rope": q_rope,
-                "ranges": ranges,
-                **given,
-                **step.tensors,
-                **step.tables,
-                "key_scale": key_scale,
-                "value_scale": value_scale,
-                "query_scale": query_scale,
-                "out_scale": out_scale,
-                **arrays,
-            },
-        )
-        more = [array for array in given.values() if array is not None]
-        logarithms = (
-            ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
-        )
-        maxima = () if max_logits is None else (max_logits,)
-        factor = check_score_factor("scale", scale)
-        dense = q, step.offsets, out, logarithms, factor, *maxima, *workspaces, *more
-        scales = self._scales(key_scale, value_scale)
-        row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
-        last = [array for array in (q_rope, ranges) if array is not None]
+        workspaces = self._workspaces.take(given["workspace"], batch, (q, out))
+        given["kv_lengths"] = _narrow("kv_lengths", given["kv_lengths"])
+        factor = check_score_factor("scale", given.pop("scale"))
+        self._check(inputs, step, given)
+        read = {**given, **step.tensors, **step.tables, **arrays}
+        check_apart({name: read.pop(name) for name in self.mutates}, read)
+        scales = self._scales(given["key_scale"], given["value_scale"])
+        row_scales = self._get_row_scales(given)
+        if lse is None:
+            lse = ConstantArray(0, (0, self._spec.query_heads))
         try:
             self._call_on_layer(
                 inputs,
                 layer,
                 step,
-                *dense,
+                *(q, step.offsets, out, lse, factor),
+                *select_given(given, ("max_logits",)),
+                *workspaces,
+                *select_given(given, _OPTIONS),
                 *scales,
                 *row_scales,
-                *last,
+                *select_given(given, ("q_rope", "ranges")),
                 *region_arrays,
             )
         except BaseException:
             self._workspaces.drop()
             raise
 
-    def _get_row_scales(self, **scales: Scale) -> tuple[Any, ...]:
-        for name, scale in scales.items():
-            if scale is not None and name not in self._spec.scaled_rows:
-                raise ValueError(f"expects {name!r} only for fp8")
-        given = ((name, scales[name]) for name in self._spec.scaled_rows)
+    def _check(self, inputs: StepInputs, step: Step, given: dict[str, Any]) -> None:
+        """Raises ``TypeError`` or ``ValueError`` for wrong arrays."""
+        for name in _OPTIONS:
+            made = name in self._spec.extra
+            if (given[name] is not None) != made:
+                raise ValueError(
+                    f"this operation was made with {name}={made}: expects "
+                    f"{'' if made else 'no '}'{name}'"
+                )
+        check_given("q_rope", given["q_rope"], self._spec.query_rope is not None)
+        check_given("max_logits", given["max_logits"], self._spec.max_logits)
+        check_given("ranges", given["ranges"], self._spec.ranges is not None)
+        offsets = inputs.current_offsets
+        check_rows(offsets, **{name: given[name] for name in _PER_TOKEN})
+        _check_ranges(given["ranges"], offsets)
+        if not self.bounds_checks:
+            check_slots("rows", given["rows"], offsets, step.blocks)
+        check_kv_lengths(given["kv_lengths"], inputs, self.cache.params.page_size or 0)
+
+    def _get_row_scales(self, given: dict[str, Any]) -> tuple[Any, ...]:
         expand = {"query_scale": expand_scale, "out_scale": expand_divisor}
+        for name in expand:
+            if given[name] is not None and name not in self._spec.scaled_rows:
+                raise ValueError(f"expects {name!r} only for fp8")
+        heads = self._spec.query_heads
         return tuple(
-            expand[name](name, scale, self._spec.query_heads, default=1.0)
-            for name, scale in given
+            expand[name](name, given[name], heads, default=1.0)
+            for name in self._spec.scaled_rows
         )
 
 

@@ -158,7 +158,7 @@ class AttentionSpec:
         """The number of elements of a key and a query."""
         return self.cache.row_dim
 
-    @property
+    @cached_property
     def scaled_rows(self) -> tuple[str, ...]:
         """The names of the scales of queries and outputs, one for each fp8 type."""
         names = "query_scale", "out_scale"
@@ -166,7 +166,7 @@ class AttentionSpec:
             name for name, dtype in zip(names, self.dtypes) if dtype.startswith("f8")
         )
 
-    @property
+    @cached_property
     def extra(self) -> dict[str, str]:
         """The types of the optional arguments, by name."""
         types = {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -213,6 +213,10 @@ class LayerOperation(Operation):
             **self._get_workspace(),
         )
 
+    def _name(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        """The arguments after the layer by name; ``arguments`` has all by place."""
+        return dict(zip(self.parameters, arguments[2:]))
+
     def _get_workspace(self) -> dict[str, Any]:
         """The arguments of ``make_checked_call`` for operations with a workspace."""
         return {}
@@ -261,6 +265,11 @@ class LayerOperation(Operation):
             return ()
         heads = spec.cache.params.n_kv_heads_per_device
         return tuple(expand(name, scale, heads) for name, scale in given)
+
+
+def select_given(given: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+    """Returns the arguments of these names that are not None."""
+    return [given[name] for name in names if given[name] is not None]
 
 
 class Gather(LayerOperation):
