@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _native
 from . import artifact, store, toolchain, tuning_files
@@ -91,9 +91,16 @@ def compile(
     folder = toolchain.find_toolkit(toolkit)
     file = tuning_files.take(tuning)
     contents, name = _native.read_source(source, filename)
-    binaries = _make_binaries(
-        contents, name, targets, opt_level, bounds_checks, format, cached, folder, file
+    request = _CompileRequest(
+        contents=contents,
+        name=name,
+        targets=targets,
+        opt_level=opt_level,
+        bounds_checks=bounds_checks,
+        toolkit=folder,
+        tuning=os.fsdecode(file) if file else "",
     )
+    binaries = _make_binaries(request, format, cached)
     options = (
         f"chip={','.join(targets)} opt-level={opt_level} host=1 tvm-ffi=1"
         f"{toolchain.describe_toolkit(folder)}"
@@ -111,34 +118,37 @@ def compile(
     return CompiledModule(binaries, format, library)
 
 
-def _make_binaries(
-    contents: bytes,
-    name: str,
-    targets: list[str],
-    opt_level: int,
-    bounds_checks: bool,
-    format: str,
-    cached: bool,
-    toolkit: str,
-    tuning: Path | None,
-) -> list[Binary]:
+class _CompileRequest(NamedTuple):
+    """The arguments of the extension's ``compile``, of which the store makes a key.
+
+    ``toolkit`` and ``tuning`` are paths; empty for none.
+    """
+
+    contents: bytes
+    name: str
+    targets: list[str]
+    opt_level: int
+    bounds_checks: bool
+    toolkit: str
+    tuning: str
+
+
+def _make_binaries(request: _CompileRequest, format: str, cached: bool) -> list[Binary]:
     """Compiles a source, or reads the stored result."""
-    tuning_name = os.fsdecode(tuning) if tuning else ""
-    arguments = contents, name, targets, opt_level, bounds_checks, toolkit, tuning_name
+    tuning = Path(request.tuning) if request.tuning else None
     entry = store.Entry(None)
     digest = tuning_files.describe(tuning)
     if cached:
         assembler = "" if format == "ptx" else toolchain.describe_tool("ptxas")
-        libdevice = toolchain.describe_libdevice(toolkit)
-        inputs = assembler, libdevice, digest, *arguments
-        entry = store.Entry.of("compile", format, *inputs)
+        libdevice = toolchain.describe_libdevice(request.toolkit)
+        entry = store.Entry.of("compile", format, assembler, libdevice, digest, request)
     if (kept := entry.read(stacklevel=3)) is not None:
         return artifact.from_bytes(kept)[0]
-    objects, diagnostics = _native.extension().compile(*arguments)
+    objects, diagnostics = _native.extension().compile(*request)
     _native.report(diagnostics, objects is not None, stacklevel=3)
     binaries = []
     for module, chip, ptx, properties in objects:
-        binary = Binary(module, chip, ptx.decode(), opt_level)
+        binary = Binary(module, chip, ptx.decode(), request.opt_level)
         binary.kernels += _list_kernels(binary, json.loads(properties))
         getattr(binary, format)
         binaries.append(binary)
