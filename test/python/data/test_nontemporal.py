@@ -66,7 +66,7 @@ def test_moves_of_every_type_and_width(level):
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
 @pytest.mark.parametrize("type", ["f32", "f16", "bf16", "f8E4M3FN", "f8E5M2"])
-def test_accesses_of_a_cache_with_every_conversion(type, level):
+def test_conversions_of_every_width_compile(type, level):
     source = CACHE.format(type=type)
     for width in WIDTHS:
         for result in RESULTS:

@@ -113,10 +113,15 @@ def test_caches_with_scales_and_latent_caches_have_examples(driver):
     config = kvcache.KVCacheQuantizationConfig("f32", 32)
     latent = KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1, is_mla=True)
     scaled = KVCacheParams("i8", 1, 64, page_size=16, total_num_layers=1, kvcache_quant_config=config)
-    for params, options in ((scaled, {}), (latent, {"value_dim": 32}), (PARAMS, {"dtype": "f8E4M3FN"})):
+    # The bytes of the scales of all pages, of outputs of 32 elements, and of the scales of query heads.
+    cases = ((scaled, {}, 1536), (latent, {"value_dim": 32}, 512), (PARAMS, {"dtype": "f8E4M3FN"}, 16))
+    for params, options, size in cases:
         operation = kvcache.ops.attention(params, 4, target=f"cuda:{CHIP}", **options)
         with driver.idle():
             synthetic.SyntheticExample(operation, shape, 0)(operation)
+        calls = driver.calls()
+        assert f"cuMemAlloc({size})" in calls
+        assert "cuModuleGetFunction(PTX, attention_kernel)" in calls
 
 
 # --- The timer ------------------------------------------------------------------------
