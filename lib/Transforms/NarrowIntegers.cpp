@@ -10,8 +10,9 @@
 #include "kvcache/Support/UpstreamDefects.h"
 #include "kvcache/Transforms/Passes.h"
 
+#include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
+#include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
-#include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
@@ -72,13 +73,30 @@ private:
   DataFlowSolver &solver;
 };
 
+/// Marks operands of branches that are no integers as unknown, or the analysis
+/// of dead code takes no branch. Upstream's propagation of constants finds them
+/// by folding each op; integers become constants by their ranges.
+void markUnknownOperands(Operation *code, DataFlowSolver &solver) {
+  using Lattice = dataflow::Lattice<dataflow::ConstantValue>;
+  code->walk([&](Operation *op) {
+    if (!isa<RegionBranchOpInterface, RegionBranchTerminatorOpInterface,
+             BranchOpInterface>(op))
+      return;
+    for (Value operand : op->getOperands())
+      if (!operand.getType().isIntOrIndex())
+        (void)solver.getOrCreateState<Lattice>(operand)->join(
+            dataflow::ConstantValue::getUnknownConstant());
+  });
+}
+
 struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
   void runOnOperation() override {
     // Through calls, what a function that calls itself gets has a range that
     // grows by one number at a time.
     DataFlowSolver solver(DataFlowConfig().setInterprocedural(false));
-    dataflow::loadBaselineAnalyses(solver);
+    solver.load<dataflow::DeadCodeAnalysis>();
     solver.load<dataflow::IntegerRangeAnalysis>();
+    markUnknownOperands(getOperation(), solver);
     if (failed(solver.initializeAndRun(getOperation())))
       return signalPassFailure();
     int64_t count = 0;
