@@ -43,6 +43,7 @@ parseFields(AsmParser &parser,
       AsmParser::Delimiter::OptionalLessGreater, parse);
 }
 
+namespace {
 /// Prints fields between commas.
 class FieldPrinter {
 public:
@@ -60,6 +61,7 @@ private:
   AsmPrinter &printer;
   bool isFirst = true;
 };
+} // namespace
 
 static ParseResult parseValue(AsmParser &parser,
                               std::optional<int64_t> &value) {

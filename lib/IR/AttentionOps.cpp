@@ -295,13 +295,19 @@ LogicalResult AttentionOp::verify() {
                                {getRows(), 0},
                                {getRanges(), 0}})))
     return failure();
+  // (C12)
   if (failed(verifyApart(*this, {"out", getOut()},
-                         {{"q", getQ()}, {"q_rope", getQRope()}})))
+                         {{"q", getQ()}, {"q_rope", getQRope()}})) ||
+      failed(verifyApart(*this, {"lse", getLse()},
+                         {{"max_logits", getMaxLogits()}})))
     return failure();
   // (C24)
   if (failed(verifyElementsApart(*this, {{"out", getOut()},
                                          {"lse", getLse()},
                                          {"max_logits", getMaxLogits()}})))
+    return failure();
+  // (C25)
+  if (failed(verifyBatch(*this, "lengths", getLengths(), getRowOffsets())))
     return failure();
   return verifyResults(*this);
 }

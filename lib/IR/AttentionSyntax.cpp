@@ -106,12 +106,14 @@ takeNumber(OpAsmParser &parser, SMLoc loc, NamedAttrList &attributes,
   return std::optional<int64_t>(number.getValue().getZExtValue());
 }
 
+namespace {
 /// A name of an earlier version, what it is called now, and its number.
 struct EarlierName {
   StringRef name, newName;
   std::optional<int64_t> &number;
   bool isFlag = false;
 };
+} // namespace
 
 /// Takes the numbers of earlier names.
 static ParseResult takeNumbers(OpAsmParser &parser, SMLoc loc,

@@ -62,12 +62,12 @@ static int64_t countBytes(Type element) {
 }
 
 static LogicalResult verifySizes(Operation *op, const WgmmaProduct &product) {
-  constexpr int64_t largest = 256, alike = 32;
-  int64_t step = product.a.isInteger(8) && product.n > alike ? 16 : 8;
+  constexpr int64_t largest = WgmmaProduct::kMostColumns;
+  int64_t step = WgmmaProduct::getColumnStep(product.a, product.n);
   if (product.n > largest || product.n % step != 0)
     return op->emitOpError("expects n, the columns of the product, to be a "
                            "multiple of ")
-           << step << " from 8 to " << largest << ", got " << product.n;
+           << step << ", at most " << largest << ", got " << product.n;
   constexpr int64_t stepBytes = MatrixPart::kStepBytes;
   step = stepBytes / countBytes(product.a);
   if (product.k % step == 0)

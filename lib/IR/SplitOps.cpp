@@ -92,7 +92,9 @@ LogicalResult MergeSplitsOp::verify() {
   // (C11)
   if (failed(verifyElementsApart(*this, {{"out", getOut()},
                                          {"lse", getLse()},
-                                         {"max_logits", getMaxLogits()}})))
+                                         {"max_logits", getMaxLogits()}})) ||
+      failed(verifyApart(*this, {"lse", getLse()},
+                         {{"max_logits", getMaxLogits()}})))
     return failure();
   // (C5)
   if (getSinklessLse() && !getSinks())

@@ -8,6 +8,7 @@
 
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/FragmentLayout.h"
+#include "kvcache/IR/MatrixOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -280,8 +281,7 @@ bool TmemTileType::isPacked() const {
 }
 
 int64_t TmemTileType::getNumProducts() const {
-  constexpr int64_t largest = 256;
-  return !isPacked() && getColumns() > largest ? 2 : 1;
+  return !isPacked() && getColumns() > WgmmaProduct::kMostColumns ? 2 : 1;
 }
 
 bool TmemTileType::isSplitByLanes() const {

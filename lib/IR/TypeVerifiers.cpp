@@ -9,6 +9,7 @@
 #include "Layouts.h"
 
 #include "kvcache/IR/FragmentLayout.h"
+#include "kvcache/IR/MatrixOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -271,22 +272,21 @@ LogicalResult TileType::verify(EmitError emitError, int64_t rows,
   return success();
 }
 
-/// (C3) of a tile in tensor memory
-static LogicalResult verifySums(EmitError emitError, int64_t rows,
-                                int64_t columns, Type elementType) {
-  constexpr int64_t largestProduct = 256, alike = 32;
+/// Checks (C3) of an accumulator in tensor memory.
+static LogicalResult verifyAccumulator(EmitError emitError, int64_t rows,
+                                       int64_t columns, Type elementType) {
   // For 128 rows, the PTX ISA has steps of 8, and CUTLASS of 16.
-  bool isCoarse = rows == TmemTileType::kMemoryLanes ||
-                  (elementType.isInteger() && columns > alike);
-  int64_t step = isCoarse ? 16 : 8;
-  if (columns > largestProduct)
+  int64_t step = rows == TmemTileType::kMemoryLanes
+                     ? 16
+                     : WgmmaProduct::getColumnStep(elementType, columns);
+  if (columns > WgmmaProduct::kMostColumns) // two products
     step *= 2;
   if (columns > 0 && columns <= TmemTileType::kMemoryColumns &&
       columns % step == 0)
     return success();
-  return emitError() << "expects a multiple of " << step << " from 8 to "
-                     << TmemTileType::kMemoryColumns << " columns of "
-                     << elementType << ", got " << columns;
+  return emitError() << "expects a positive multiple of " << step
+                     << " columns of " << elementType << ", at most "
+                     << TmemTileType::kMemoryColumns << ", got " << columns;
 }
 
 LogicalResult TmemTileType::verify(EmitError emitError, int64_t rows,
@@ -294,7 +294,7 @@ LogicalResult TmemTileType::verify(EmitError emitError, int64_t rows,
   if (rows != 64 && rows != kMemoryLanes) // (C1)
     return emitError() << "expects 64 or 128 rows, got " << rows;
   if (elementType.isF32() || elementType.isSignlessInteger(32))
-    return verifySums(emitError, rows, columns, elementType);
+    return verifyAccumulator(emitError, rows, columns, elementType);
   if (!elementType.isBF16() && !elementType.isF16() &&
       !hasUse(elementType, FormatUse::FP8) &&
       !elementType.isSignlessInteger(8)) // (C2)

@@ -76,7 +76,6 @@ void RemapRowsOp::build(OpBuilder &b, OperationState &state, Value tokens,
 // append
 //===----------------------------------------------------------------------===//
 
-/// (C4), (C5), (C7).
 /// (C11).
 static LogicalResult verifyRopeAxes(AppendOp op, int64_t pairs) {
   auto positions = op.getPositions()
@@ -102,6 +101,7 @@ static LogicalResult verifyRopeAxes(AppendOp op, int64_t pairs) {
   return success();
 }
 
+/// (C4), (C5), (C7).
 static LogicalResult verifyRope(AppendOp op, int64_t headSize) {
   if (!op.getRope()) {
     if (op.getInterleaved() || op.getRopeBegin() || op.getPositions() ||
@@ -140,6 +140,54 @@ static LogicalResult verifyNorm(Operation *op, StringRef name, Value weights,
   return success();
 }
 
+/// (C1): the elements of `latent_rope`, or 0 without it.
+static FailureOr<int64_t> verifyLatentRope(AppendOp op,
+                                           CacheTypeInterface cache) {
+  if (!op.getLatentRope())
+    return 0;
+  if (!cache.isMLA())
+    return op.emitOpError("expects 'latent_rope' only for a latent cache");
+  auto rope = cast<ShapedType>(op.getLatentRope().getType());
+  int64_t size = rope.getDimSize(2);
+  if (ShapedType::isDynamic(size) || size >= cache.getHeadSize())
+    return op.emitOpError("expects 'latent_rope' to have a static size below "
+                          "that of a row");
+  if (failed(verifyDense(op, "latent_rope", rope, cache.getNumHeads(), size)))
+    return failure();
+  return size;
+}
+
+/// (C3), (C4), (C6).
+static LogicalResult verifyQueries(AppendOp op, CacheTypeInterface cache) {
+  if (op.getQueryNorm() && !op.getQueries())
+    return op.emitOpError("expects 'queries' for 'query_norm'");
+  if (!op.getQueries())
+    return success();
+  auto queries = cast<ShapedType>(op.getQueries().getType());
+  int64_t size = queries.getDimSize(2);
+  if (ShapedType::isDynamic(queries.getDimSize(1)) ||
+      ShapedType::isDynamic(size))
+    return op.emitOpError("expects 'queries' to have static sizes of heads and "
+                          "elements, got ")
+           << queries;
+  if (!cache.isMLA() && size != cache.getHeadSize())
+    return op.emitOpError()
+           << "expects 'queries' to have heads of " << cache.getHeadSize()
+           << " elements, got " << queries;
+  if (op.getRope()) {
+    int64_t begin = op.getRopeBegin();
+    int64_t end =
+        begin + cast<ShapedType>(op.getRope().getType()).getDimSize(1);
+    if (end > size)
+      return op.emitOpError() << "expects 'rope', of elements " << begin
+                              << " to " << end << ", to be in a head of "
+                              << "'queries', got " << queries;
+  }
+  if (failed(verifyPacked(op, "queries", queries)))
+    return failure();
+  return verifyNorm(op, "query_norm", op.getQueryNorm(), size);
+}
+
 /// (C14).
 static LogicalResult verifyQueryOut(AppendOp op) {
   if (!op.getQueryOut())
@@ -154,6 +202,36 @@ static LogicalResult verifyQueryOut(AppendOp op) {
                             queries.getDimSize(1), queries.getDimSize(2))) &&
       succeeded(verifyScaleOfRows(op, "query_scale", op.getQueryScale(),
                                   "query_out", op.getQueryOut())));
+}
+
+/// (C8), (C9).
+static LogicalResult verifyScalesOfTokens(AppendOp op) {
+  if (failed(verifyLeastAmax(op, op.getLeastAmax(), op.getPowerOfTwo())))
+    return failure();
+  for (Value cache : {op.getKeyCache(), op.getValueCache()}) {
+    if (!cache)
+      continue;
+    auto type = cast<CacheTypeInterface>(cache.getType());
+    if (op.getPowerOfTwo() && failed(verifyPowerOfTwo(op, type)))
+      return failure();
+    if (type.getTokenGranularity() != 1)
+      return op.emitOpError("expects tokens with scales of their own, because "
+                            "groups of tokens are not full at every row, got ")
+             << type << "; 'kvcache.copy' writes whole groups";
+  }
+  return success();
+}
+
+/// (C13), (C15).
+static LogicalResult verifyWritten(AppendOp op) {
+  if (failed(verifyApart(op, {"queries", op.getQueries()},
+                         {{"keys", op.getKeys()},
+                          {"values", op.getValues()},
+                          {"latent_rope", op.getLatentRope()}})))
+    return failure();
+  Value written = op.getQueryOut() ? Value() : op.getQueries();
+  return verifyElementsApart(
+      op, {{"queries", written}, {"query_out", op.getQueryOut()}});
 }
 
 /// (C2).
@@ -171,63 +249,24 @@ static LogicalResult verifyAppendedValues(AppendOp op) {
 
 LogicalResult AppendOp::verify() {
   auto cache = cast<CacheTypeInterface>(getKeyCache().getType());
-  int64_t heads = cache.getNumHeads(), elements = cache.getHeadSize();
-  int64_t own = elements;
-  if (getLatentRope()) {
-    if (!cache.isMLA())
-      return emitOpError("expects 'latent_rope' only for a latent cache");
-    int64_t size = cast<ShapedType>(getLatentRope().getType()).getDimSize(2);
-    if (ShapedType::isDynamic(size) || size >= elements)
-      return emitOpError("expects 'latent_rope' to have a static size below "
-                         "that of a row");
-    if (failed(verifyDense(*this, "latent_rope", getLatentRope().getType(),
-                           heads, size)))
-      return failure();
-    own = elements - size;
-  }
-  if (failed(verifyDense(*this, "keys", getKeys().getType(), heads, own)) ||
-      failed(verifyAppendedValues(*this)) ||
-      failed(verifyRope(*this, elements)) ||
-      failed(verifyNorm(*this, "norm", getNorm(), own)))
+  FailureOr<int64_t> rope = verifyLatentRope(*this, cache);
+  if (failed(rope))
     return failure();
+  int64_t size = cache.getHeadSize() - *rope;
+  // (C1), (C3)
+  if (failed(verifyDense(*this, "keys", getKeys().getType(),
+                         cache.getNumHeads(), size)) ||
+      failed(verifyAppendedValues(*this)) ||
+      failed(verifyRope(*this, cache.getHeadSize())) ||
+      failed(verifyNorm(*this, "norm", getNorm(), size)))
+    return failure();
+  // (C5)
   if (getSlots() && !cache.isPaged())
     return emitOpError("expects a paged cache for 'slots'");
-  if (getQueryNorm() && !getQueries())
-    return emitOpError("expects 'queries' for 'query_norm'");
-  if (getQueries()) {
-    auto queries = cast<ShapedType>(getQueries().getType());
-    int64_t size = queries.getDimSize(2);
-    if (ShapedType::isDynamic(queries.getDimSize(1)) ||
-        (!cache.isMLA() && size != elements))
-      return emitOpError() << "expects 'queries' to have a static number of "
-                           << "heads of " << elements << " elements";
-    if (ShapedType::isDynamic(size) ||
-        (getRope() &&
-         getRopeBegin() + cast<ShapedType>(getRope().getType()).getDimSize(1) >
-             size))
-      return emitOpError("expects 'rope' to be in a head of 'queries'");
-    if (failed(verifyPacked(*this, "queries", queries)) ||
-        failed(verifyNorm(*this, "query_norm", getQueryNorm(), size)))
-      return failure();
-  }
-  if (failed(verifyQueryOut(*this)))
-    return failure();
-  // (C8)
-  if (failed(verifyLeastAmax(*this, getLeastAmax(), getPowerOfTwo())))
-    return failure();
-  if (getPowerOfTwo())
-    for (Value of : {getKeyCache(), getValueCache()})
-      if (of && failed(verifyPowerOfTwo(
-                    *this, cast<CacheTypeInterface>(of.getType()))))
-        return failure();
-  // (C9)
-  for (Value of : {getKeyCache(), getValueCache()})
-    if (of && cast<CacheTypeInterface>(of.getType()).getTokenGranularity() != 1)
-      return emitOpError("expects tokens with scales of their own, because "
-                         "groups of tokens are not full at every row, got ")
-             << of.getType() << "; 'kvcache.copy' writes whole groups";
-  // (C10)
-  if (failed(verifyStaticScale(*this, "key_scale", getKeyScale(),
+  if (failed(verifyQueries(*this, cache)) || failed(verifyQueryOut(*this)) ||
+      failed(verifyScalesOfTokens(*this)) ||
+      // (C10)
+      failed(verifyStaticScale(*this, "key_scale", getKeyScale(),
                                getKeyCache())) ||
       failed(verifyStaticScale(*this, "value_scale", getValueScale(),
                                getValueCache())) ||
@@ -238,17 +277,8 @@ LogicalResult AppendOp::verify() {
                                {getSlots(), 0},
                                {getPositions(), -1},
                                {getQueries(), 0},
-                               {getQueryOut(), 0}})))
-    return failure();
-  if (failed(verifyApart(*this, {"queries", getQueries()},
-                         {{"keys", getKeys()},
-                          {"values", getValues()},
-                          {"latent_rope", getLatentRope()}})))
-    return failure();
-  // (C15)
-  if (failed(verifyElementsApart(
-          *this, {{"queries", getQueryOut() ? Value() : getQueries()},
-                  {"query_out", getQueryOut()}})))
+                               {getQueryOut(), 0}})) ||
+      failed(verifyWritten(*this)))
     return failure();
   return verifyResults(*this);
 }
@@ -263,8 +293,10 @@ MutableOperandRange GatherOp::getDpsInitsMutable() {
 }
 
 LogicalResult GatherOp::verify() {
+  // (C2)
   if (!getValues() != !getValueCache())
     return emitOpError("expects 'values' and 'value_cache' together");
+  // (C1), (C3)
   int64_t rank = getOutputOffsets() ? 3 : 4;
   auto verify = [&](StringRef name, Value out, Value cache) -> LogicalResult {
     if (cast<ShapedType>(out.getType()).getRank() != rank)
@@ -287,6 +319,12 @@ LogicalResult GatherOp::verify() {
     if (failed(verifyCommonSize(
             *this, "rows", {{getKeys(), dimension}, {getValues(), dimension}})))
       return failure();
+  // (C7)
+  Value batch = getOutputOffsets() ? Value() : getKeys();
+  if (failed(verifyCommonSize(*this, "sequences",
+                              {{getBegin(), 0}, {getEnd(), 0}, {batch, 0}})))
+    return failure();
+  // (C5)
   if (failed(
           verifyApart(*this, {"values", getValues()}, {{"keys", getKeys()}})))
     return failure();
@@ -305,6 +343,7 @@ int64_t CopyOp::getNumHeads() {
 LogicalResult CopyOp::verify() {
   auto source = cast<CacheTypeInterface>(getSource().getType());
   auto target = cast<CacheTypeInterface>(getTarget().getType());
+  // (C1)
   if (source.getHeadSize() != target.getHeadSize())
     return emitOpError() << "expects caches of one head size, got "
                          << source.getHeadSize() << " and "
@@ -332,6 +371,7 @@ LogicalResult CopyOp::verify() {
                          << begin << " on to be among the "
                          << cache.getNumHeads() << " of '" << name << "'";
   };
+  // (C2)
   if (failed(verifyRange("source", getSourceHead(), source)) ||
       failed(verifyRange("target", getTargetHead(), target)))
     return failure();
@@ -343,7 +383,8 @@ LogicalResult CopyOp::verify() {
                        "one cache with ")
            << getNumHeads() << " heads from " << first << " on and from "
            << other << " on";
-  return success();
+  // (C6)
+  return verifyCommonSize(*this, "sequences", {{getBegin(), 0}, {getEnd(), 0}});
 }
 
 LogicalResult CopyPagesOp::verify() {
@@ -362,6 +403,7 @@ LogicalResult CopyPagesOp::verify() {
 LogicalResult RemapRowsOp::verify() {
   if (isa<ScalesType>(getCache().getType()))
     return emitOpError("expects 'cache' not to be a view of scales");
+  // (C2)
   auto tokens = cast<ShapedType>(getTokens().getType());
   auto ids = cast<ShapedType>(getIds().getType());
   if (tokens.getDimSize(1) != ids.getDimSize(1))

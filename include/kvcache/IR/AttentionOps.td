@@ -101,7 +101,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
       Otherwise, `config` has no `rows`, and no `mma` but `none`.
     - (C11) `split`, and `persistent` above 0 in `config`, are only with
       `workspace`.
-    - (C12) `out` is not the memref `q` or `q_rope`.
+    - (C12) `out` is not the memref `q` or `q_rope`, and `lse` not `max_logits`.
     - (C13) there is at most one region of each kind, `score` before `mask`, and
       each has one block. `score` takes (f32, index, index, index, index) and yields an f32, `mask`
       takes (index, index, index, index) and yields an i1.
@@ -123,6 +123,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C23) `partial` is only with a `config` that has an `mma`, and `rows`, `keys`
       and `dequant` unless that is `none`.
     - (C24) no two elements of `out`, `lse` or `max_logits` share memory.
+    - (C25) `lengths` has a number for each sequence of `row_offsets`.
 
     Example:
 

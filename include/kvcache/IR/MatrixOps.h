@@ -20,6 +20,13 @@ struct WgmmaProduct {
   int64_t n, k;
   Major majorA, majorB;
 
+  static constexpr int64_t kMostColumns = 256;
+  /// The step of N, of which integers have N of 8, 16, 24, 32, 48, 64 and so
+  /// on: PTX ISA, "Matrix shape" of wgmma and tcgen05.
+  static int64_t getColumnStep(Type element, int64_t columns) {
+    return element.isInteger() && columns > 32 ? 16 : 8;
+  }
+
   /// Checks the rules, and the parts of tiles that are multiplied.
   LogicalResult verify(Operation *op, ArrayRef<MatrixPart> parts) const;
 };

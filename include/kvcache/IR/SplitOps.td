@@ -108,7 +108,8 @@ def KVCache_MergeSplitsOp : KVCache_Op<"merge_splits", [
       `out` has the rows. `kvcache-expand-ops` with `checks` checks it.
     - (C10) no value in `count` is a tensor, a scalable vector or an integer of more
       than 64 bits.
-    - (C11) no two elements of `out`, `lse` or `max_logits` share memory.
+    - (C11) no two elements of `out`, `lse` or `max_logits` share memory, and
+      `lse` is not `max_logits`.
 
     Example:
 

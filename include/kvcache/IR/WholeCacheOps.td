@@ -202,6 +202,8 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [
       `heads_per_thread` is from 1 to 32.
     - (C5) `keys` and `values` are not one memref.
     - (C6) no two elements of an output share memory.
+    - (C7) `begin` and `end` have a number for each sequence, and so have outputs
+      of four dimensions.
 
     Example:
 
@@ -284,6 +286,7 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [
     - (C4) `block_threads` is a multiple of 32 from 32 to 1024, and
       `heads_per_thread` is from 1 to 32.
     - (C5) within one cache, the heads that are read are not written.
+    - (C6) `begin` and `end` have a number for each sequence.
 
     Example:
 

@@ -319,3 +319,47 @@ func.func @c2_values_of_latent_cache(%k: memref<?x1x576xbf16>, %cache: !latent, 
   kvcache.append %k, %k to %cache, %cache rows %n : memref<?x1x576xbf16>, memref<?x1x576xbf16>, !latent, !latent, memref<?xi32>
   return
 }
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C3)
+func.func @c3_dynamic_heads_of_queries(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x?x128xbf16>) {
+  // expected-error @below {{expects 'queries' to have static sizes of heads and elements, got 'memref<?x?x128xbf16>'}}
+  kvcache.append %k to %cache rows %n queries %q : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x?x128xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C6)
+func.func @c6_queries_of_other_elements(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x32x64xbf16>) {
+  // expected-error @below {{expects 'queries' to have heads of 128 elements, got 'memref<?x32x64xbf16>'}}
+  kvcache.append %k to %cache rows %n queries %q : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x32x64xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+// (C3)
+func.func @c3_dynamic_elements_of_latent_queries(%k: memref<?x1x576xbf16>, %cache: !latent, %n: memref<?xi32>, %q: memref<?x32x?xbf16>) {
+  // expected-error @below {{expects 'queries' to have static sizes of heads and elements, got 'memref<?x32x?xbf16>'}}
+  kvcache.append %k to %cache rows %n queries %q : memref<?x1x576xbf16>, !latent, memref<?xi32>, memref<?x32x?xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+// (C4)
+func.func @c4_rope_past_the_end_of_queries(%k: memref<?x1x576xbf16>, %cache: !latent, %n: memref<?xi32>, %t: memref<?x64xf32>, %q: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'rope', of elements 512 to 576, to be in a head of 'queries', got 'memref<?x32x128xbf16>'}}
+  kvcache.append %k to %cache rows %n rope %t queries %q {rope_begin = 512 : i64} : memref<?x1x576xbf16>, !latent, memref<?xi32>, memref<?x64xf32>, memref<?x32x128xbf16>
+  return
+}

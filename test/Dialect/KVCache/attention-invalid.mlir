@@ -285,6 +285,30 @@ func.func @c12_output_in_place_of_queries(%q: memref<?x8x128xbf16>, %keys: !cach
 
 // -----
 
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C12)
+func.func @c12_lse_in_place_of_max_logits(%q: memref<?x8x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x8x128xbf16>, %x: memref<?x8xf32>) {
+  // expected-error @below {{expects 'lse' to share no memory with 'max_logits', got one memref for both}}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out, %x) max_logits %x
+    : memref<?x8x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x8x128xbf16>, memref<?x8xf32>, memref<?x8xf32>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C25)
+func.func @c25_lengths_of_other_sequences(%q: memref<?x8x128xbf16>, %keys: !cache, %values: !cache, %n: memref<9xi32>, %scale: f32, %out: memref<?x8x128xbf16>, %lengths: memref<3xi32>) {
+  // expected-error @below {{expects 'lengths' to have a number for each sequence of 'row_offsets', got 'memref<3xi32>' and 'memref<9xi32>'}}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) lengths %lengths
+    : memref<?x8x128xbf16>, !cache, !cache, memref<9xi32>, f32, memref<?x8x128xbf16>, memref<3xi32>
+  return
+}
+
+// -----
+
 !cache = !kvcache.paged<i8, <num_heads = 8, head_size = 128>, page_size = 64>
 
 func.func @c8_integers_without_a_scale(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {

@@ -73,7 +73,7 @@ func.func @mma_c4_swizzle(%a: !kvcache.fragment<64x32xbf16, wgmma_a16>, %t: !kvc
 // -----
 
 func.func @mma_c4_n(%a: !kvcache.fragment<64x32xbf16, wgmma_a16>, %t: !kvcache.tile<264x64xbf16, swizzle_128b>, %i: index) {
-  // expected-error @below {{'kvcache.fragment_mma' op expects n, the columns of the product, to be a multiple of 8 from 8 to 256, got 264}}
+  // expected-error @below {{'kvcache.fragment_mma' op expects n, the columns of the product, to be a multiple of 8, at most 256, got 264}}
   %y = kvcache.fragment_mma %a, %t[%i, %i] : !kvcache.fragment<64x32xbf16, wgmma_a16>, !kvcache.tile<264x64xbf16, swizzle_128b> -> !kvcache.in_flight<64x264xf32, wgmma_acc>
   return
 }

@@ -63,7 +63,7 @@ func.func @c2_integers(%a: !it, %i: index) {
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 
 func.func @c3_step(%a: !kt, %i: index) {
-  // expected-error @below {{'kvcache.mma' op expects n, the columns of the product, to be a multiple of 8 from 8 to 256, got 12}}
+  // expected-error @below {{'kvcache.mma' op expects n, the columns of the product, to be a multiple of 8, at most 256, got 12}}
   %d = kvcache.mma %a[%i, %i], %a[%i, %i] : !kt, !kt -> vector<6xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @c3_step(%a: !kt, %i: index) {
 !kt = !kvcache.tile<512x64xbf16, swizzle_128b>
 
 func.func @c3_largest(%a: !kt, %i: index) {
-  // expected-error @below {{'kvcache.mma' op expects n, the columns of the product, to be a multiple of 8 from 8 to 256, got 264}}
+  // expected-error @below {{'kvcache.mma' op expects n, the columns of the product, to be a multiple of 8, at most 256, got 264}}
   %d = kvcache.mma %a[%i, %i], %a[%i, %i] : !kt, !kt -> vector<132xf32>
   return
 }
@@ -83,7 +83,7 @@ func.func @c3_largest(%a: !kt, %i: index) {
 !it = !kvcache.tile<64x32xi8, swizzle_32b>
 
 func.func @c3_integers(%a: !it, %i: index) {
-  // expected-error @below {{'kvcache.mma' op expects n, the columns of the product, to be a multiple of 16 from 8 to 256, got 40}}
+  // expected-error @below {{'kvcache.mma' op expects n, the columns of the product, to be a multiple of 16, at most 256, got 40}}
   %d = kvcache.mma %a[%i, %i], %a[%i, %i] : !it, !it -> vector<20xi32>
   return
 }

@@ -391,6 +391,19 @@ func.func @fragment(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xb
 
 // -----
 
+// (C11)
+func.func @lse_in_place_of_max_logits(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>, %x: memref<?x32xf32>) {
+  // expected-error @below {{expects 'lse' to share no memory with 'max_logits', got one memref for both}}
+  kvcache.merge_splits %w, %n outs(%out, %x) max_logits %x count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      kvcache.yield %i : index
+    }
+    : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>, memref<?x32xf32>, memref<?x32xf32>
+  return
+}
+
+// -----
+
 // (C10)
 func.func @tensor(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>, %t: tensor<8xindex>) {
   kvcache.merge_splits %w, %n outs(%out) count {

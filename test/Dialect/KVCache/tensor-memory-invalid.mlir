@@ -10,22 +10,22 @@ func.func private @c2_element_type(!kvcache.tmem_tile<64x64xf64>)
 
 // -----
 
-// expected-error @below {{expects a multiple of 16 from 8 to 512 columns of 'f32', got 24}}
+// expected-error @below {{expects a positive multiple of 16 columns of 'f32', at most 512, got 24}}
 func.func private @c3_columns_of_128_rows(!kvcache.tmem_tile<128x24xf32>)
 
 // -----
 
-// expected-error @below {{expects a multiple of 16 from 8 to 512 columns of 'f32', got 264}}
+// expected-error @below {{expects a positive multiple of 16 columns of 'f32', at most 512, got 264}}
 func.func private @c3_columns_of_two_products(!kvcache.tmem_tile<64x264xf32>)
 
 // -----
 
-// expected-error @below {{expects a multiple of 16 from 8 to 512 columns of 'i32', got 40}}
+// expected-error @below {{expects a positive multiple of 16 columns of 'i32', at most 512, got 40}}
 func.func private @c3_columns_of_integers(!kvcache.tmem_tile<64x40xi32>)
 
 // -----
 
-// expected-error @below {{expects a multiple of 32 from 8 to 512 columns of 'f32', got 544}}
+// expected-error @below {{expects a positive multiple of 32 columns of 'f32', at most 512, got 544}}
 func.func private @c3_too_many_columns(!kvcache.tmem_tile<128x544xf32>)
 
 // -----

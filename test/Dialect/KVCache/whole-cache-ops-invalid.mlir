@@ -226,6 +226,39 @@ func.func @c5_outputs_are_one(%keys: !cache, %values: !cache, %out: memref<?x?x8
 
 !cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
+// (C7) of gather
+func.func @c7_ends_of_other_sequences(%keys: !cache, %begin: memref<2xi32>, %end: memref<3xi32>, %out: memref<?x?x8x128xbf16>) {
+  // expected-error @below {{expects operands with one number of sequences, got 2 and 3}}
+  kvcache.gather %keys begin %begin end %end outs(%out) : !cache, memref<2xi32>, memref<3xi32>, memref<?x?x8x128xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C7) of gather
+func.func @c7_output_of_other_sequences(%keys: !cache, %end: memref<3xi32>, %out: memref<4x?x8x128xbf16>) {
+  // expected-error @below {{expects operands with one number of sequences, got 3 and 4}}
+  kvcache.gather %keys end %end outs(%out) : !cache, memref<3xi32>, memref<4x?x8x128xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C6) of copy
+func.func @c6_ends_of_other_sequences(%from: !cache, %to: !cache, %begin: memref<2xi32>, %end: memref<3xi32>) {
+  // expected-error @below {{expects operands with one number of sequences, got 2 and 3}}
+  kvcache.copy %from to %to begin %begin end %end : !cache, !cache, memref<2xi32>, memref<3xi32>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
 // (C5) of copy: heads beside each other, and one in both.
 func.func @c5_heads_that_are_read_and_written(%cache: !cache) {
   kvcache.copy %cache to %cache {source_head = 2, target_head = 5, heads = 3} : !cache, !cache
