@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Support/FloatBuilder.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -19,10 +21,7 @@ VectorType FloatBuilder::vectorOf(int64_t lanes) const {
 }
 
 Value FloatBuilder::constant(Type type, const llvm::APFloat &number) const {
-  TypedAttr attr = FloatAttr::get(f32, number);
-  if (auto vector = dyn_cast<VectorType>(type))
-    attr = DenseElementsAttr::get(vector.clone(f32), Attribute(attr));
-  return arith::ConstantOp::create(builder, loc, attr);
+  return createScalarOrSplatConstant(builder, loc, withLane(type, f32), number);
 }
 Value FloatBuilder::constant(Type type, float number) const {
   return constant(type, llvm::APFloat(number));

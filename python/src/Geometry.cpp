@@ -28,6 +28,7 @@ static tma::Swizzle toSwizzle(int64_t span) {
   throw nb::value_error("no swizzle has this span");
 }
 
+namespace {
 /// The sizes that describe a descriptor, by name; absent ones are 0.
 class Sizes {
 public:
@@ -50,6 +51,7 @@ public:
 private:
   nb::dict values;
 };
+} // namespace
 
 static OpenTensorMap getTensorMap(const std::string &kind, const Sizes &sizes) {
   CacheShape cache = sizes.getCache();

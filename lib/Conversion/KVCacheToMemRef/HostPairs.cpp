@@ -12,6 +12,7 @@
 #include "kvcache/Conversion/NarrowFloats.h"
 #include "kvcache/Target/Chip.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -173,10 +174,8 @@ private:
                 .getZExtValue();
     Type integers = withLane(scales.getType(), builder.getI32Type());
     auto constant = [&](int32_t bits) -> Value {
-      TypedAttr attr = builder.getI32IntegerAttr(bits);
-      if (auto vector = dyn_cast<VectorType>(integers))
-        attr = DenseElementsAttr::get(vector, Attribute(attr));
-      return arith::ConstantOp::create(builder, b.loc, attr);
+      return createScalarOrSplatConstant(builder, b.loc, integers,
+                                         APInt(32, bits, /*isSigned=*/true));
     };
     Value isNaN = arith::CmpFOp::create(
         builder, b.loc, arith::CmpFPredicate::UNO, scales, scales);

@@ -37,6 +37,7 @@
 #include "Quantization.h"
 #include "kvcache/Target/Chip.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -59,13 +60,10 @@ Value kvcache::divideMagnitudes(const FloatBuilder &b, Value magnitudes,
 /// The f32 that is `places` of its last place further from zero.
 static Value addToBits(const FloatBuilder &b, Value number, int places) {
   Type type = withLane(number.getType(), b.builder.getI32Type());
-  TypedAttr attr = b.builder.getI32IntegerAttr(places);
-  if (auto vector = dyn_cast<VectorType>(type))
-    attr = DenseElementsAttr::get(vector, Attribute(attr));
+  Value step = createScalarOrSplatConstant(
+      b.builder, b.loc, type, APInt(32, places, /*isSigned=*/true));
   Value bits = arith::BitcastOp::create(b.builder, b.loc, type, number);
-  bits =
-      arith::AddIOp::create(b.builder, b.loc, bits,
-                            arith::ConstantOp::create(b.builder, b.loc, attr));
+  bits = arith::AddIOp::create(b.builder, b.loc, bits, step);
   return arith::BitcastOp::create(b.builder, b.loc, number.getType(), bits);
 }
 

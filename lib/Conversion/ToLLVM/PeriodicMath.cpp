@@ -12,6 +12,7 @@
 #include "kvcache/Support/FloatBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -104,11 +105,9 @@ private:
   }
 
   Value integer(int64_t number) const {
-    TypedAttr value = math.builder.getI64IntegerAttr(number);
-    if (auto vector = dyn_cast<VectorType>(type))
-      value = DenseElementsAttr::get(vector.clone(value.getType()),
-                                     Attribute(value));
-    return arith::ConstantOp::create(math.builder, math.loc, value);
+    Type integers = withLane(type, math.builder.getI64Type());
+    return createScalarOrSplatConstant(math.builder, math.loc, integers,
+                                       APInt(64, number, /*isSigned=*/true));
   }
 
   FloatBuilder math;

@@ -131,6 +131,7 @@ struct Range {
 class RegisteredMemory {
 public:
   RegisteredMemory(const KVCacheFunction &function, const int64_t *words);
+  RegisteredMemory(const RegisteredMemory &) = delete;
   ~RegisteredMemory() {
     for (const Range &range : ranges)
       calls.remove(reinterpret_cast<const void *>(range.low));

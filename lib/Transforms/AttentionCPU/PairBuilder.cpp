@@ -8,6 +8,7 @@
 
 #include "PairBuilder.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -20,24 +21,17 @@ constexpr uint32_t kRounding = 0x8000;
 constexpr uint32_t kLowExponent = 0x7f80, kHighExponent = 0x7f800000;
 
 Value PairBuilder::constant(Type type, uint32_t bits) const {
-  TypedAttr attr = frame.builder.getI32IntegerAttr(static_cast<int32_t>(bits));
-  if (auto vector = dyn_cast<VectorType>(type))
-    attr = DenseElementsAttr::get(vector, Attribute(attr));
-  return arith::ConstantOp::create(frame.builder, frame.loc, attr);
-}
-
-static Type withElements(Type type, Type element) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector ? vector.clone(element) : element;
+  return createScalarOrSplatConstant(frame.builder, frame.loc, type,
+                                     APInt(32, bits));
 }
 
 Value PairBuilder::getBits(Value floats) const {
-  Type type = withElements(floats.getType(), frame.builder.getI32Type());
+  Type type = withLane(floats.getType(), frame.builder.getI32Type());
   return arith::BitcastOp::create(frame.builder, frame.loc, type, floats);
 }
 
 Value PairBuilder::getFloats(Value bits) const {
-  Type type = withElements(bits.getType(), frame.builder.getF32Type());
+  Type type = withLane(bits.getType(), frame.builder.getF32Type());
   return arith::BitcastOp::create(frame.builder, frame.loc, type, bits);
 }
 

@@ -8,6 +8,7 @@
 
 #include "DeviceMath.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/MathExtras.h"
@@ -28,10 +29,8 @@ Value DeviceMath::exp2Polynomial(Value power) const {
   if (auto vector = dyn_cast<VectorType>(type))
     bits = vector.clone(bits);
   auto integer = [&](int32_t value) -> Value {
-    TypedAttr attr = builder.getI32IntegerAttr(value);
-    if (auto vector = dyn_cast<VectorType>(bits))
-      attr = DenseElementsAttr::get(vector, value);
-    return arith::ConstantOp::create(builder, loc, attr);
+    return createScalarOrSplatConstant(builder, loc, bits,
+                                       APInt(32, value, /*isSigned=*/true));
   };
   Value above = larger(power, constant(type, -126));
   Value whole = math::RoundEvenOp::create(builder, loc, above);
