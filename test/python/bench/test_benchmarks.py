@@ -22,6 +22,7 @@ import linear
 import plot
 import pytest
 import verdict
+from compiled import needs_tools
 from contenders import CUDA, IN_PROCESS, NVRTC, OURS, PROCESS, TRITON
 from kvcache.compilation import sass, toolchain
 from measure import Result
@@ -29,16 +30,6 @@ from places import ROOT
 from works import CHIPS, WORKS
 
 import kvcache
-
-
-def has_ptxas():
-    try:
-        return bool(toolchain.find_tool("ptxas") and toolchain.find_tool("nvdisasm"))
-    except kvcache.ToolchainError:
-        return False
-
-
-needs_ptxas = pytest.mark.skipif(not has_ptxas(), reason="needs ptxas and nvdisasm")
 
 
 PTX = """
@@ -80,7 +71,7 @@ gpu.module @kernels {
 
 
 @pytest.mark.long
-@needs_ptxas
+@needs_tools
 def test_facts_of_a_kernel_are_those_of_ptxas():
     kernel = kvcache.compile(SMALL, target="sm_90a").kernels["copy"]
     found = facts.gather(kernel.ptx, "sm_90a", 512)
@@ -91,7 +82,7 @@ def test_facts_of_a_kernel_are_those_of_ptxas():
     assert found.code.bytes_in_flight == 4
 
 
-@needs_ptxas
+@needs_tools
 @pytest.mark.parametrize("names", [[], ["first", "second"]])
 def test_facts_of_several_kernels_are_an_error(names):
     entries = "".join(f".visible .entry {name}() {{ ret; }}\n" for name in names)
@@ -438,7 +429,7 @@ def test_help_needs_no_build():
 
 
 @pytest.mark.slow
-@needs_ptxas
+@needs_tools
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 @pytest.mark.parametrize("work", ["gather", "sparse_rows_gather4"])
 def test_nvcc_compiles_a_peer(work):

@@ -10,9 +10,9 @@ import index_peers
 import kvcache
 import pytest
 import results
+from compiled import needs_tools
 from measure import Absent
 from peers.triton_launches import LAUNCHES
-from test_benchmarks import needs_ptxas
 
 CHIPS = "sm_80", "sm_90a", "sm_100a"
 APPEND = results.read_record("append-kernels")["tables"]
@@ -72,7 +72,7 @@ def test_records_have_all_scores_and_selections():
     ]  # fmt: skip
 
 
-@needs_ptxas
+@needs_tools
 @pytest.mark.parametrize("scores", index_peers.SCORES, ids=lambda scores: scores.title)
 def test_scores_do_not_spill_and_multiply_each_key_once(scores):
     """A product of 16 keys, 8 heads and 16 elements is one HMMA."""
@@ -92,7 +92,7 @@ def measure_ours(work, chip, has_shared=False):
     return table.rows[0]
 
 
-@needs_ptxas
+@needs_tools
 @pytest.mark.parametrize(
     ("work", "chip"),
     [
@@ -115,7 +115,7 @@ def test_record_has_needs_of_append(work, chip):
 
 
 @pytest.mark.long
-@needs_ptxas
+@needs_tools
 @pytest.mark.parametrize(
     ("name", "number", "measure"),
     [
@@ -147,7 +147,7 @@ def test_peers_in_triton_have_launches():
 
 
 @pytest.mark.long
-@needs_ptxas
+@needs_tools
 def test_record_has_needs_beside_peers():
     works = {work.title: work for work in attention_peers.WORKS if work.triton}
     row = next(row for row in PEERS["rows"] if row[:2] == ["decode, 32 heads, in splits, tensor cores", "ours"])
@@ -156,7 +156,7 @@ def test_record_has_needs_beside_peers():
     assert [found[number] for number in counted] == pytest.approx([row[number] for number in counted], rel=0.1)
 
 
-@needs_ptxas
+@needs_tools
 def test_kernel_that_does_not_compile_is_left_out(capsys):
     def fail(chip):
         raise append_kernels.CannotCompileError("no such header")
@@ -175,7 +175,7 @@ def test_missing_headers_are_printed(monkeypatch):
 
 
 @pytest.mark.long
-@needs_ptxas
+@needs_tools
 @pytest.mark.parametrize("schedule, advisories", [("prefetch", []), ("seesaw", ["advisories C7512"])])
 def test_gate_refuses_mmas_that_wait(schedule, advisories):
     """A persistent kernel with seesaw has too few registers for MMAs in flight."""

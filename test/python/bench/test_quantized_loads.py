@@ -3,7 +3,7 @@
 import pytest
 import quantized_loads
 import results
-from test_benchmarks import needs_ptxas
+from compiled import needs_tools
 
 ROWS = results.read_record("quantized-loads")["tables"]["instructions"]["rows"]
 
@@ -12,7 +12,7 @@ def test_record_has_all_formats():
     assert [tuple(row[:3]) for row in ROWS] == quantized_loads.FORMATS
 
 
-@needs_ptxas
+@needs_tools
 @pytest.mark.parametrize("number", [0, 7, 8])
 def test_record_has_instructions_of_loads(number):
     # Another version of LLVM or ptxas may choose a few other instructions.

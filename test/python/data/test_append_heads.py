@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from quantization import ELEMENTS, SCALES, quantize
-from test_append_options import TARGETS, rms
+from whole_caches import TARGETS, rms
 
 import kvcache
 

@@ -5,18 +5,9 @@ import time
 import ml_dtypes
 import numpy as np
 import pytest
+from whole_caches import CPU, TARGETS, rms
 
 import kvcache
-
-CPU = "cpu"
-TARGETS = [CPU, "emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
-
-
-def rms(rows, weights, epsilon):
-    size = len(weights)
-    part = rows[..., :size]
-    normed = part / np.sqrt((part**2).mean(-1, keepdims=True) + epsilon) * weights
-    return np.concatenate([normed, rows[..., size:]], -1)
 
 
 def rotate(rows, table, positions, begin, interleaved, axes):

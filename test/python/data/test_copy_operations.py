@@ -11,8 +11,7 @@ from quantization import (
     pack,
     quantize_with_zero_points,
 )
-from test_whole_cache_ops import CPU, STATIC_SCALES, TARGETS
-from whole_caches import as_uint, write_attributes
+from whole_caches import CPU, STATIC_SCALES, TARGETS, as_uint, write_attributes
 
 import kvcache
 

@@ -4,39 +4,16 @@ import functools
 
 import numpy as np
 import pytest
-from bodies import CONSTANTS, lanes, read_all
+from bodies import CONSTANTS, lanes, read_all, write_all
 from devices import TARGETS, jit, spread
 from hypothesis import given
 from hypothesis import strategies as st
 from model import F64, FORMATS
-from programs import DTYPES, Shape, Source, caches, examples, place, small_cache
+from programs import DTYPES, Shape, Source, caches, everything, examples, max_tokens, place, places, small_cache
 
 WIDTHS = (0, 1, 2, 3, 4, 8, 16, 32, 64)
 RESULTS = {**FORMATS, "f64": F64}
 each_dtype = pytest.mark.parametrize("dtype", FORMATS)
-
-
-def write_all(width, dtype):
-    """Stores ``%out[b, t, h, d]`` to every element of every token."""
-    parameters, body = read_all(width, dtype)
-    type, memref = lanes(width, dtype), f"memref<?x?x?x?x{dtype}>"
-    lines = body.splitlines()
-    place = next(i for i, line in enumerate(lines) if "kvcache.load" in line)
-    load = "vector.load" if width else "memref.load"
-    of = f"{memref}, {type}" if width else memref
-    lines[place : place + 2] = [
-        f"          %v = {load} %out[%b, %t, %h, %d] : {of}",
-        f"          kvcache.store %v, %k[%b, %h, %t, %d] : {type}, !cache",
-    ]
-    return parameters, "\n".join(lines)
-
-
-def everything(cache):
-    """Indices (b, h, t, d) of all elements, for an array [batch, tokens, heads, size]."""
-    view = cache.view(0, 0)
-    sizes = (len(cache.lengths), view.tokens(), view.heads, view.head_size)
-    b, t, h, d = np.ix_(*map(np.arange, sizes))
-    return sizes, (b, h, t, d)
 
 
 class Converted:
@@ -251,21 +228,6 @@ def compile_accesses(shape, target="cpu"):
                 views=f"%k = {role}",
             )
     return source.compile(target=target)
-
-
-@st.composite
-def places(draw, cache):
-    view = cache.view(0, 0)
-    role = draw(st.integers(0, cache.shape[1] - 1))
-    layer = draw(st.integers(0, cache.shape[2] - 1))
-    b = draw(st.integers(0, len(cache.lengths) - 1))
-    t = draw(st.integers(0, view.tokens() - 1))
-    h = draw(st.integers(0, view.heads - 1))
-    return role, layer, b, h, t
-
-
-def max_tokens(shape):
-    return min(4 * (shape.page_size or 20), 1024 // shape.row + (shape.page_size or 5))
 
 
 @each_shape

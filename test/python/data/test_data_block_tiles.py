@@ -7,8 +7,7 @@ import pytest
 from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import Shape, Source, caches, examples
-from test_data_access import max_tokens, places
+from programs import Shape, Source, caches, examples, max_tokens, places
 
 TILES = [
     (Shape("f32", 1, 4, 1), [(1, 4), (1, 1), (1, 2)]),

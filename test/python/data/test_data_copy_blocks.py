@@ -6,7 +6,7 @@ import devices
 import numpy as np
 import pytest
 from swizzles import stored
-from test_data_copies import BYTES, COLUMNS, HEADS, PAGES, ROWS, make_cache
+from tile_copies import BYTES, COLUMNS, HEADS, PAGES, ROWS, make_cache
 
 import kvcache
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bodies import CONSTANTS, read_all
+from bodies import CONSTANTS, read_all, write_all
 from devices import TARGETS
-from programs import Shape, Source, small_cache
+from programs import Shape, Source, everything, small_cache
 from quantized_programs import (
     QuantizedShape,
     add_load,
@@ -16,8 +16,7 @@ from quantized_programs import (
     small_quantized_cache,
 )
 from swizzles import stored
-from test_data_access import everything, write_all
-from test_data_copies import ROWS, compile_copies, make_cache, run
+from tile_copies import ROWS, compile_copies, make_cache, run
 
 import kvcache
 

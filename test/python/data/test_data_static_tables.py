@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from programs import PIPELINES, Source, guard, small_cache
-from test_data_transforms import SHAPES, is_optimized
+from programs import PIPELINES, SHAPES, Source, guard, is_optimized, small_cache
 
 
 def static_functions(shape):

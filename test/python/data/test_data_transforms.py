@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import PIPELINES, Shape, Source, caches, examples, guard
-
-SHAPES = [
-    Shape("bf16", 2, 8, 3),
-    Shape("f8E4M3FN", 1, 16, 1),
-    Shape("f32", 2, 4, 48),
-    Shape("f16", 3, 8, None),
-]
+from programs import PIPELINES, SHAPES, Source, caches, examples, guard, is_optimized
 
 # (name, parameters besides b, t, m, n; body; what it returns in Python)
 FUNCTIONS = {}
@@ -413,11 +406,6 @@ EXTRAS = {
     "%first_b": "  %first_b = arith.constant 0 : index\n",
     "%base": "  %base = arith.constant 0 : index\n",
 }
-
-
-def is_optimized(shape, pipeline, every):
-    """Some shapes for each pipeline, and each shape for some: optimizing takes longest."""
-    return (SHAPES.index(shape) + list(PIPELINES).index(pipeline)) % every == 0
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

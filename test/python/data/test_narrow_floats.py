@@ -15,17 +15,17 @@ from narrow_floats import (
     array_dtype,
     extend,
     inputs,
+    lane_counts,
     program_text,
     saturating_nearest_even,
     truncate,
+    wide_types,
 )
 from places import OPT
 
 import kvcache
 
 narrow_types = pytest.mark.parametrize("narrow", NARROW)
-wide_types = pytest.mark.parametrize("wide", WIDE)
-lane_counts = pytest.mark.parametrize("lanes", [1, 5, 16], ids=["scalar", "odd", "vector"])
 
 
 @narrow_types

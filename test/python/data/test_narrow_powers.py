@@ -11,12 +11,13 @@ from narrow_floats import (
     WIDE,
     extend,
     from_bits,
+    lane_counts,
     near,
     random_bits,
     special_values,
     truncate,
+    wide_types,
 )
-from test_narrow_floats import lane_counts, wide_types
 
 # --- f8E8M0FNU --------------------------------------------------------------------
 

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import kvcache
 import numpy as np
 import pytest
-from test_whole_cache_ops import make_cache, random_rows
-from whole_caches import as_uint
+from whole_caches import as_uint, make_cache, random_rows
 
 THREADS = [1, 2, 7]
 QUERY_HEADS = 6

@@ -11,79 +11,21 @@ import ml_dtypes
 import numpy as np
 import pytest
 from devices import spread
-from whole_caches import as_uint, decode_rows, encode_rows
+from whole_caches import (
+    CPU,
+    FORMATS_OF_CACHES,
+    SHARED_BY_TOKENS,
+    STATIC_SCALES,
+    TARGETS,
+    as_uint,
+    decode_rows,
+    encode_rows,
+    make_cache,
+    make_params,
+    random_rows,
+)
 
 import kvcache
-from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager
-
-CPU = "cpu"
-TARGETS = [CPU, "emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
-LAYERS = 2
-
-# dtype, scale dtype, granularity, heads, head size, page size, tokens that share scales
-FORMATS_OF_CACHES = {
-    "bf16": ("bf16", None, None, 2, 64, 16),
-    "f16": ("f16", None, None, 3, 40, 3),
-    "f32": ("f32", None, None, 2, 32, 4),
-    "f32-small": ("f32", None, None, 1, 16, 4),
-    "fp8": ("f8E4M3FN", None, None, 2, 64, 16),
-    "fp8-token": ("f8E4M3FN", "f32", 64, 2, 64, 16),
-    "fp8-group": ("f8E5M2", "f16", 16, 2, 64, 4),
-    "fp8-uneven": ("f8E4M3FN", "f32", 32, 2, 48, 16),
-    "int8": ("i8", "bf16", 32, 2, 128, 16),
-    "nvfp4": ("f4E2M1FN", "f8E4M3FN", 16, 2, 64, 16),
-    "mxfp4": ("f4E2M1FN", "f8E8M0FNU", 32, 2, 64, 4),
-    "int4-token": ("i4", "f16", 64, 2, 64, 16),
-    "int4-group": ("i4", "bf16", 8, 2, 32, 4),
-    "int4-uneven": ("i4", "f32", 24, 2, 40, 16),
-    "mla": ("bf16", None, None, 1, 576, 16),
-    "mla-fp8": ("f8E4M3FN", "f32", 64, 1, 576, 16),
-}
-
-
-# Only static scales, as in TensorRT-LLM.
-STATIC = {"int8-static": ("i8", None, None, 2, 64, 16)}
-
-# Their tokens are not appended one by one.
-SHARED_BY_TOKENS = {
-    "kivi": ("i4", "f16", 1, 2, 64, 16, 8),
-    "kivi-page": ("i4", "bf16", 1, 3, 40, 4, 4),
-    "channels": ("i8", "f32", 1, 2, 32, 16, 4),
-}
-
-
-def make_params(name):
-    formats = FORMATS_OF_CACHES | STATIC | SHARED_BY_TOKENS
-    dtype, scale, granularity, heads, size, page_size, *tokens = formats[name]
-    zero_point = scale if dtype == "i4" else None
-    config = KVCacheQuantizationConfig(scale, granularity, zero_point, *tokens) if scale else None
-    return KVCacheParams(
-        dtype, heads, size, page_size=page_size, total_num_layers=LAYERS,
-        kvcache_quant_config=config, is_mla=name.startswith("mla"),
-        enable_prefix_caching=False,
-    )
-
-
-def make_cache(name, lengths=(5, 0, 33, 2), new=(1, 7, 0, 3), seed=0):
-    """Makes a manager with sequences of these lengths, and random bytes in its pages."""
-    params = make_params(name)
-    manager = PagedKVCacheManager(params, max_batch_size=8, max_seq_len=128, num_pages=64)
-    rng = np.random.default_rng(seed)
-    requests = [f"r{i}" for i in range(len(lengths))]
-    for request, length, more in zip(requests, lengths, new):
-        if length:
-            manager.claim(request, np.arange(length))
-            manager.inputs([request])
-            manager.step([request])
-        else:
-            manager.claim(request)
-        if more:
-            manager.grow(request, np.arange(more))
-    for tensor in (*manager.blocks, *manager.scales):
-        values = rng.standard_normal(tensor.shape)
-        tensor[...] = (np.abs(values) + 0.5 if tensor is not manager.blocks[0] else values * 3).astype(tensor.dtype)
-    batch = [r for r, more in zip(requests, new) if more]
-    return manager, manager.inputs(batch), [(length, m) for length, m in zip(lengths, new) if m]
 
 
 def find_slots(inputs, tokens_of):
@@ -92,16 +34,6 @@ def find_slots(inputs, tokens_of):
     for b, (length, new) in enumerate(tokens_of):
         places += [(b, length + i) for i in range(new)]
     return places
-
-
-# A factor for each head.
-STATIC_SCALES = np.array([0.3, 1.7, 0.9], np.float32)
-
-
-def random_rows(params, total, dtype, seed=1):
-    rng = np.random.default_rng(seed)
-    shape = total, params.n_kv_heads_per_device, params.head_dim
-    return rng.standard_normal(shape).astype(kvcache.dtypes.dtype(dtype))
 
 
 def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, power_of_two=False, statics=(None, None), least_amax=False):

@@ -8,9 +8,8 @@ import pytest
 import standin
 from fill import FILL
 from places import EXAMPLES
-from standin import CHIP, DeviceArray, succeed
+from standin import CHIP, DeviceArray, make_append, succeed
 from streams import capture
-from test_cuda import make_append
 
 ALLOCATES = """
 func.func @fill(%x: memref<?xf32>, %value: f32) {

@@ -111,6 +111,13 @@ def test_programs_and_modules_of_tests_have_distinct_names():
     assert names and not [name for name in names if names.count(name) > 1]
 
 
+def test_tests_import_no_tests():
+    """Shared code is in test/python/support."""
+    imports = re.compile(r"^ *(?:from|import) test_", re.MULTILINE)
+    files = list((ROOT / "test/python").rglob("*.py"))
+    assert files and not [path.name for path in files if imports.search(path.read_text())]
+
+
 # Each folder of the package, and the modules next to them, use only those before it. The only exception is the
 # manager, which draws itself.
 FOLDERS = ["", "ir", "cache", "devices", "compilation", "execution", "pages", "pictures"]

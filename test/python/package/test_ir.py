@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ir_values import FP8, KV, KV_TEXT, PAGED, TILE, get_base
 from places import ROOT
 
 from kvcache import CompileError, KVCacheParams
@@ -50,12 +51,7 @@ from kvcache.ir import (
     Type,
 )
 
-KV = ParamsAttr(num_heads=8, head_size=128)
-KV_TEXT = "#kvcache.params<num_heads = 8, head_size = 128>"
-PAGED = PagedCacheType("bf16", KV, page_size=64)
-FP8 = PagedCacheType("f8E4M3FN", KV, page_size=64, scale="f32", granularity=128)
 FP8_TEXT = f"f8E4M3FN, {KV_TEXT}, page_size = 64, scale = f32, granularity = 128"
-TILE = TileType(64, 128, "bf16", "swizzle_128b")
 
 # The text and the fields of a value of each class.
 VALUES = [
@@ -221,10 +217,6 @@ VALUES = [
 BY_TEXT = pytest.mark.parametrize(
     "value, text, fields", VALUES, ids=[text for _, text, _ in VALUES]
 )
-
-
-def get_base(value):
-    return Type if isinstance(value, Type) else Attribute
 
 
 def test_every_class_of_the_dialect_is_listed():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from ir_values import FP8, KV, KV_TEXT, PAGED, TILE, get_base
 
 from kvcache import CompileError
 from kvcache.ir import (
@@ -28,7 +29,6 @@ from kvcache.ir import (
     TokenType,
     Type,
 )
-from test_ir import FP8, KV, KV_TEXT, PAGED, TILE, get_base
 
 
 @pytest.mark.parametrize(

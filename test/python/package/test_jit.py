@@ -8,21 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import ml_dtypes
 import numpy as np
 import pytest
+from compiled import CHECKED, identity
 from edits import edit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvcache
-
-
-def identity(*types):
-    """A module with a function that returns its arguments."""
-    values = ", ".join(f"%a{i}" for i in range(len(types)))
-    arguments = ", ".join(f"%a{i}: {type}" for i, type in enumerate(types))
-    results = ", ".join(types)
-    returned = f"return {values} : {results}" if types else "return"
-    return f"func.func @identity({arguments}) -> ({results}) {{ {returned} }}"
-
 
 # Numbers
 
@@ -241,22 +232,6 @@ func.func @caller(%x: i32) {
 
 
 # Run-time checks
-
-CHECKED = """
-#kv = #kvcache.params<num_heads = 2, head_size = 8>
-!collection = !kvcache.paged_collection<f32, #kv, page_size = 4>
-!cache = !kvcache.paged<f32, #kv, page_size = 4>
-func.func @row(%blocks: memref<?x2x?x4x2x8xf32>, %lengths: memref<?xi32>,
-               %table: memref<?x?xi32>, %b: index, %t: index) -> index {
-  %zero = arith.constant 0 : i32
-  %c0 = arith.constant 0 : index
-  %c = kvcache.paged_collection %blocks, %lengths, %table, %zero, %zero
-         : memref<?x2x?x4x2x8xf32>, memref<?xi32>, memref<?x?xi32> -> !collection
-  %k = kvcache.paged_view key %c[%c0] : !collection
-  %r = kvcache.row_index %k[%b, %t] : !cache
-  return %r : index
-}
-"""
 
 
 def test_bounds_checks_raise():

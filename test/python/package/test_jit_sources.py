@@ -9,10 +9,10 @@ import weakref
 from pathlib import Path
 
 import pytest
+from compiled import CHECKED, identity
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import BUILD
-from test_jit import CHECKED, identity
 
 import kvcache
 

@@ -51,3 +51,18 @@ def read_all(width, result):
   }}
   return""",
     )
+
+
+def write_all(width, dtype):
+    """Stores ``%out[b, t, h, d]`` to every element of every token."""
+    parameters, body = read_all(width, dtype)
+    type, memref = lanes(width, dtype), f"memref<?x?x?x?x{dtype}>"
+    lines = body.splitlines()
+    place = next(i for i, line in enumerate(lines) if "kvcache.load" in line)
+    load = "vector.load" if width else "memref.load"
+    of = f"{memref}, {type}" if width else memref
+    lines[place : place + 2] = [
+        f"          %v = {load} %out[%b, %t, %h, %d] : {of}",
+        f"          kvcache.store %v, %k[%b, %h, %t, %d] : {type}, !cache",
+    ]
+    return parameters, "\n".join(lines)

@@ -18,6 +18,7 @@ def has_tool(name):
 
 needs_ptxas = pytest.mark.skipif(not has_tool("ptxas"), reason="needs ptxas")
 needs_nvdisasm = pytest.mark.skipif(not has_tool("nvdisasm"), reason="needs nvdisasm")
+needs_tools = pytest.mark.skipif(not (has_tool("ptxas") and has_tool("nvdisasm")), reason="needs ptxas and nvdisasm")
 
 
 def check_assembled(source, chip, folder, messages=()):
@@ -71,5 +72,31 @@ gpu.module @kernels {
     memref.store %first, %out[%t] : memref<32xf32>
     gpu.return
   }
+}
+"""
+
+
+def identity(*types):
+    """A module with a function that returns its arguments."""
+    values = ", ".join(f"%a{i}" for i in range(len(types)))
+    arguments = ", ".join(f"%a{i}: {type}" for i, type in enumerate(types))
+    results = ", ".join(types)
+    returned = f"return {values} : {results}" if types else "return"
+    return f"func.func @identity({arguments}) -> ({results}) {{ {returned} }}"
+
+
+CHECKED = """
+#kv = #kvcache.params<num_heads = 2, head_size = 8>
+!collection = !kvcache.paged_collection<f32, #kv, page_size = 4>
+!cache = !kvcache.paged<f32, #kv, page_size = 4>
+func.func @row(%blocks: memref<?x2x?x4x2x8xf32>, %lengths: memref<?xi32>,
+               %table: memref<?x?xi32>, %b: index, %t: index) -> index {
+  %zero = arith.constant 0 : i32
+  %c0 = arith.constant 0 : index
+  %c = kvcache.paged_collection %blocks, %lengths, %table, %zero, %zero
+         : memref<?x2x?x4x2x8xf32>, memref<?xi32>, memref<?x?xi32> -> !collection
+  %k = kvcache.paged_view key %c[%c0] : !collection
+  %r = kvcache.row_index %k[%b, %t] : !cache
+  return %r : index
 }
 """

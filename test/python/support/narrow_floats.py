@@ -5,6 +5,7 @@ import functools
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 import kvcache
 
@@ -14,6 +15,9 @@ WIDE = {
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
 }
+
+wide_types = pytest.mark.parametrize("wide", WIDE)
+lane_counts = pytest.mark.parametrize("lanes", [1, 5, 16], ids=["scalar", "odd", "vector"])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -387,3 +387,39 @@ def caches(draw, shape, max_tokens=24, min_tokens=1, row_padding=True, ids=None)
         draw(word | st.just(0)),
         draw(word | st.just(0)),
     )
+
+
+def everything(cache):
+    """Indices (b, h, t, d) of all elements, for an array [batch, tokens, heads, size]."""
+    view = cache.view(0, 0)
+    sizes = (len(cache.lengths), view.tokens(), view.heads, view.head_size)
+    b, t, h, d = np.ix_(*map(np.arange, sizes))
+    return sizes, (b, h, t, d)
+
+
+@st.composite
+def places(draw, cache):
+    view = cache.view(0, 0)
+    role = draw(st.integers(0, cache.shape[1] - 1))
+    layer = draw(st.integers(0, cache.shape[2] - 1))
+    b = draw(st.integers(0, len(cache.lengths) - 1))
+    t = draw(st.integers(0, view.tokens() - 1))
+    h = draw(st.integers(0, view.heads - 1))
+    return role, layer, b, h, t
+
+
+def max_tokens(shape):
+    return min(4 * (shape.page_size or 20), 1024 // shape.row + (shape.page_size or 5))
+
+
+SHAPES = [
+    Shape("bf16", 2, 8, 3),
+    Shape("f8E4M3FN", 1, 16, 1),
+    Shape("f32", 2, 4, 48),
+    Shape("f16", 3, 8, None),
+]
+
+
+def is_optimized(shape, pipeline, every):
+    """Some shapes for each pipeline, and each shape for some: optimizing takes longest."""
+    return (SHAPES.index(shape) + list(PIPELINES).index(pipeline)) % every == 0

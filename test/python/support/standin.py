@@ -5,6 +5,7 @@ import ctypes
 import functools
 
 import kvcache
+import ml_dtypes
 import numpy as np
 from places import BUILD
 
@@ -136,3 +137,14 @@ class DeviceArray:
         array = np.empty(self._shape, self._dtype)
         succeed(self._driver.cuMemcpyDtoH(array.ctypes.data, self.address, array.nbytes))
         return array
+
+
+def make_append():
+    """The arguments of examples/append.mlir, which writes rows of three sequences."""
+    random = np.random.default_rng(5)
+    blocks = np.zeros((6, 2, 2, 64, 8, 128), ml_dtypes.bfloat16)
+    lengths = np.array([3, 64, 0], np.int32)
+    table = np.array([[1, 0], [4, 5], [2, 0]], np.int32)
+    rows = [random.standard_normal((7, 8, 128)).astype(ml_dtypes.bfloat16) for _ in range(2)]
+    offsets = np.array([0, 2, 3, 7], np.int32)
+    return [blocks, lengths, table, 4, 66, 1, *rows, offsets]
