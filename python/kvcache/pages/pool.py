@@ -24,20 +24,18 @@ class FreeIndices:
 
     Attributes:
         size: The number of pages of the place.
+        count: The number of unused ones; after an interrupt, at most that.
     """
 
     def __init__(self, size: int) -> None:
         self._begun = 0  # indices that were ever in use
         self._returned: list[int] = []
         self.size = size
-
-    @property
-    def count(self) -> int:
-        """The number of unused pages."""
-        return self.size - self._begun + len(self._returned)
+        self.count = size
 
     def take(self, count: int) -> list[int]:
         """Takes ``count`` indices; the caller checks that there are enough."""
+        self.count -= count
         returned = self._returned
         taken = returned[: -count - 1 : -1]
         del returned[len(returned) - len(taken) :]
@@ -49,11 +47,13 @@ class FreeIndices:
 
     def add(self, index: int) -> None:
         self._returned.append(index)
+        self.count += 1
 
     def reclaim(self, used: set[int]) -> None:
         """Adds the indices that are neither unused nor in ``used``."""
         lost = {*range(self._begun)}.difference(used, self._returned)
         self._returned = [*sorted(lost), *self._returned]
+        self.count = self.size - self._begun + len(self._returned)
 
 
 class PagePool:
@@ -387,8 +387,8 @@ class PagePool:
     def forget_unreferenced(self) -> None:
         """Frees all pages without references."""
         for pages in self._cached.values():
-            while pages.size:
-                self.forget(next(iter(pages)))
+            while page := next(iter(pages), None):
+                self.forget(page)
 
     def list_listed(self) -> set[Page]:
         """Lists the pages that are waiting, or in an order of eviction."""
@@ -408,6 +408,7 @@ class PagePool:
             indices[page.place].add(page.index)
         for place, free in self._free.items():
             free.reclaim(indices[place])
+            self._cached[place].recount()
 
     def get_unused(self) -> Iterator[Page]:
         """Yields the pages without references."""

@@ -159,6 +159,9 @@ class EvictionOrder:
 
     Args:
         retained: The pages with hints.
+
+    Attributes:
+        size: The number of pages; after an interrupt, at most that.
     """
 
     def __init__(self, retained: RetainedPages) -> None:
@@ -167,11 +170,10 @@ class EvictionOrder:
         # Pages that have or had hints, by priority, in the order of their additions.
         self._hinted: dict[int, list[Page]] = {}
         self._numbers = count()
+        self.size = 0
 
-    @property
-    def size(self) -> int:
-        """The number of pages."""
-        return len(self._plain) + (sum(map(len, self._hinted.values())) if self._hinted else 0)
+    def recount(self) -> None:
+        self.size = len(self.list_all())
 
     def list_all(self) -> set[Page]:
         """Lists the pages in any order."""
@@ -198,9 +200,11 @@ class EvictionOrder:
             self._insert(page, page.retention)
         else:
             self._plain[page] = None
+        self.size += 1
 
     def discard(self, page: Page) -> None:
         """Removes a page of this order."""
+        self.size -= 1
         if page.retention:
             self._take(page, page.retention)
         else:
