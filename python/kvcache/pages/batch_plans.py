@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from .group_tables import Entries, GroupTable, list_ranges
 from .prefixes import Page
-from .tables import Sequence, SequenceTable
+from .tables import CachedSequence, SequenceTable
 from .token_table import BatchRows
 from .tokens import BatchTokens
 
@@ -28,12 +28,12 @@ class BatchPlan(NamedTuple):
     """
 
     missing: Entries
-    closed: list[Sequence]
-    copied: dict[Sequence, Page]
-    snapshots: dict[Sequence, Page]
+    closed: list[CachedSequence]
+    copied: dict[CachedSequence, Page]
+    snapshots: dict[CachedSequence, Page]
 
 
-def get_written(sequence: Sequence, group: GroupTable) -> Page | None:
+def get_written(sequence: CachedSequence, group: GroupTable) -> Page | None:
     """The partial page that the next tokens are written to."""
     count, rest = divmod(sequence.length, group.page_size)
     return group.lists[sequence.row][count] if rest else None
@@ -41,7 +41,7 @@ def get_written(sequence: Sequence, group: GroupTable) -> Page | None:
 
 def plan_batch(
     table: SequenceTable,
-    batch: SequenceOf[Sequence],
+    batch: Sequence[CachedSequence],
     rows: BatchRows,
     tokens: BatchTokens,
 ) -> tuple[list[BatchPlan], int]:
@@ -56,7 +56,7 @@ def plan_batch(
             pages = (before + (size - 1)) // size
             by_size[size] = list_ranges(pages, (totals + (size - 1)) // size - pages)
         missing = by_size[size]
-        closed: list[Sequence] = []
+        closed: list[CachedSequence] = []
         is_open = group.open[rows.selector]
         if not is_open.all():
             has_rest = table.lengths[rows.selector] % size > 0
@@ -70,8 +70,8 @@ def plan_batch(
 
 
 def _find_copied(
-    closed: Iterable[Sequence], group: GroupTable
-) -> dict[Sequence, Page]:
+    closed: Iterable[CachedSequence], group: GroupTable
+) -> dict[CachedSequence, Page]:
     """The pages that sequences copy before a write; the last user needs no copy."""
     left: dict[Page, int] = {}
     copied = {}
@@ -84,8 +84,8 @@ def _find_copied(
 
 
 def _find_snapshots(
-    closed: SequenceOf[Sequence], group: GroupTable
-) -> dict[Sequence, Page]:
+    closed: Sequence[CachedSequence], group: GroupTable
+) -> dict[CachedSequence, Page]:
     """The cached states that a single sequence uses and writes to."""
     if not closed or not group.is_state:
         return {}
@@ -98,8 +98,8 @@ def _find_snapshots(
 
 
 def choose_copies(
-    plans: SequenceOf[BatchPlan], spare: int
-) -> list[dict[Sequence, Page]]:
+    plans: Sequence[BatchPlan], spare: int
+) -> list[dict[CachedSequence, Page]]:
     """Chooses the pages to copy in each group: snapshots only if there is room."""
     result = []
     for plan in plans:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -13,7 +13,7 @@ from .group_tables import GroupTable
 from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page
-from .tables import Sequence, SequenceTable
+from .tables import CachedSequence, SequenceTable
 
 
 class PageCaching:
@@ -32,7 +32,7 @@ class PageCaching:
         self._finder = finder
 
     def cache(
-        self, batch: SequenceOf[Sequence], rows: np.ndarray | slice, totals: np.ndarray
+        self, batch: Sequence[CachedSequence], rows: np.ndarray | slice, totals: np.ndarray
     ) -> None:
         """Caches the pages that are full when sequences have ``totals`` tokens."""
         base = self._finder.base
@@ -47,7 +47,7 @@ class PageCaching:
 
     def _cache_all(
         self,
-        batch: SequenceOf[Sequence],
+        batch: Sequence[CachedSequence],
         rows: np.ndarray,
         firsts: np.ndarray,
         stops: np.ndarray,
@@ -73,7 +73,7 @@ class PageCaching:
         # At the end of a page, so that the table has all tokens of the next one.
         table.tokens.make_room(rows, base)
 
-    def _cache(self, sequence: Sequence, first: int, stop: int, encoded: bytes) -> None:
+    def _cache(self, sequence: CachedSequence, first: int, stop: int, encoded: bytes) -> None:
         """Caches new full pages of a sequence."""
         if self._finder.is_plain and not sequence.retain:
             self._cache_plain(sequence, first, encoded)
@@ -81,7 +81,7 @@ class PageCaching:
             self._cache_groups(sequence, first, stop, encoded)
 
     def _cache_groups(
-        self, sequence: Sequence, first: int, stop: int, encoded: bytes
+        self, sequence: CachedSequence, first: int, stop: int, encoded: bytes
     ) -> None:
         """Caches pages for later sequences, or replaces them by equal ones."""
         base = self._finder.base
@@ -114,7 +114,7 @@ class PageCaching:
                     self._retain(sequence, prefix.pages[number], end, parent)
         sequence.move_to(prefix)  # a descendant, so the node before it stays
 
-    def _cache_plain(self, sequence: Sequence, first: int, encoded: bytes) -> None:
+    def _cache_plain(self, sequence: CachedSequence, first: int, encoded: bytes) -> None:
         """Caches pages of one group that reaches all tokens, from page ``first`` on."""
         size, cache = 8 * self._finder.base, self._pool.cache
         pages = self._groups[0].lists[sequence.row]
@@ -132,7 +132,7 @@ class PageCaching:
             i += 1
         sequence.move_to(prefix)
 
-    def retain_match(self, sequence: Sequence, match: Match) -> None:
+    def retain_match(self, sequence: CachedSequence, match: Match) -> None:
         """Gives the hints of a sequence to the cached pages that it finds.
 
         A prefix needs its pages in all groups, so the pages up to its first tokens get
@@ -150,7 +150,7 @@ class PageCaching:
             self._retain(sequence, page, end, parent)
 
     def _retain(
-        self, sequence: Sequence, page: Page | None, end: int, parent: Page | None
+        self, sequence: CachedSequence, page: Page | None, end: int, parent: Page | None
     ) -> None:
         """Gives a page of a prefix the hints of a sequence, until one is refused."""
         hints = sequence.retain
@@ -158,6 +158,6 @@ class PageCaching:
             sequence.retain = ()
 
 
-def _find_parent(group: GroupTable, row: SequenceOf[Page | None], at: int) -> Page | None:
+def _find_parent(group: GroupTable, row: Sequence[Page | None], at: int) -> Page | None:
     """The page before one of a row, without which the tree drops it."""
     return row[at - 1] if at and group.reach.is_full else None

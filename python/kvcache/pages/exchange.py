@@ -16,7 +16,7 @@ from ..checks import check_positive_real, check_request
 from .growth import Growth
 from .leases import Lease, Reception
 from .regions import Region, describe_all, list_regions, merge
-from .tables import Sequence, SequenceTable
+from .tables import CachedSequence, SequenceTable
 
 
 class PageExchange:
@@ -28,18 +28,18 @@ class PageExchange:
     scales: tuple[Any, ...]
     _growth: Growth
     _table: SequenceTable
-    _sequences: dict[Hashable, Sequence]
+    _sequences: dict[Hashable, CachedSequence]
 
     def __init__(self) -> None:
         super().__init__()
-        self._leases: dict[Lease, Sequence] = {}
-        self._receptions: dict[Reception, Sequence] = {}
+        self._leases: dict[Lease, CachedSequence] = {}
+        self._receptions: dict[Reception, CachedSequence] = {}
         self._regions: tuple[Region, ...] | None = None
 
-    def _begin(self, tokens: npt.ArrayLike, salt: bytes) -> tuple[Sequence, array[int]]:
+    def _begin(self, tokens: npt.ArrayLike, salt: bytes) -> tuple[CachedSequence, array[int]]:
         raise NotImplementedError
 
-    def _get_resident(self, request: Hashable) -> Sequence:
+    def _get_resident(self, request: Hashable) -> CachedSequence:
         raise NotImplementedError
 
     def _publish_changed(self) -> None:
@@ -186,9 +186,9 @@ class PageExchange:
         if is_filled:
             self._publish_changed()
 
-    def _get_exchanged(self) -> dict[Hashable, Sequence]:
+    def _get_exchanged(self) -> dict[Hashable, CachedSequence]:
         """The sequences of leases and receptions."""
-        sequences: dict[Hashable, Sequence] = dict(self._leases.items())
+        sequences: dict[Hashable, CachedSequence] = dict(self._leases.items())
         sequences.update(self._receptions.items())
         return sequences
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +75,7 @@ class GroupTable:
             wider[:, :columns] = self.pages
             self.pages = wider
 
-    def put(self, row: int, start: int, pages: SequenceOf[Page | None]) -> None:
+    def put(self, row: int, start: int, pages: Sequence[Page | None]) -> None:
         """Writes pages of the device from column ``start`` on, after ``reserve``."""
         self.pages[row, start : start + len(pages)] = [
             page.index if page else self._null_page for page in pages

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page, Prefix
 from .snapshot import Place, Source
-from .tables import Sequence, SequenceTable
+from .tables import CachedSequence, SequenceTable
 from .token_table import BatchRows
 from .tokens import BatchTokens
 
@@ -77,7 +77,7 @@ class Growth:
 
     # --- One sequence -------------------------------------------------------------
 
-    def plan(self, sequence: Sequence, tokens: array[int]) -> Plan:
+    def plan(self, sequence: CachedSequence, tokens: array[int]) -> Plan:
         """The plan that shares most and fits; the last plan if none fits."""
         row, length, before = sequence.row, sequence.length, sequence.total
         total = before + len(tokens)
@@ -110,7 +110,7 @@ class Growth:
         return not length or not any(length % group.page_size for group in self._groups)
 
     def _list_matches(
-        self, sequence: Sequence, tokens: array[int], match: Match
+        self, sequence: CachedSequence, tokens: array[int], match: Match
     ) -> Iterator[Match | None]:
         """Yields the best match of tokens, then others that need less room."""
         yield match
@@ -131,7 +131,7 @@ class Growth:
         shared = plan.match.shared if plan.match else ()
         return plan.needed + free - self._pool.count_available(shared)
 
-    def grow(self, sequence: Sequence, tokens: array[int]) -> int:
+    def grow(self, sequence: CachedSequence, tokens: array[int]) -> int:
         """Adds tokens to a sequence. Returns how many are in the cache already."""
         if not tokens:
             return 0
@@ -146,7 +146,7 @@ class Growth:
         with pause_collection(sum(plan.missing)):
             return self._execute(sequence, tokens, plan)
 
-    def _execute(self, sequence: Sequence, tokens: array[int], plan: Plan) -> int:
+    def _execute(self, sequence: CachedSequence, tokens: array[int], plan: Plan) -> int:
         """Adds tokens by a plan that fits, after the tables have room."""
         if plan.match:
             return self._grow_by_match(sequence, tokens, plan.match, plan.missing)
@@ -169,7 +169,7 @@ class Growth:
         sequence.add_tokens(tokens)
         return 0
 
-    def _has_room(self, sequence: Sequence, count: int) -> bool:
+    def _has_room(self, sequence: CachedSequence, count: int) -> bool:
         """Whether tokens fit in the pages that the sequence alone uses."""
         total, row = sequence.total + count, sequence.row
         for group in self._groups:
@@ -178,7 +178,7 @@ class Growth:
         return True
 
     def _grow_by_match(
-        self, sequence: Sequence, tokens: array[int], match: Match, missing: list[int]
+        self, sequence: CachedSequence, tokens: array[int], match: Match, missing: list[int]
     ) -> int:
         """Adds tokens by a plan with a match."""
         sources = match.list_sources()
@@ -231,9 +231,9 @@ class Growth:
 
     def _add(
         self,
-        sequence: Sequence,
+        sequence: CachedSequence,
         group: GroupTable,
-        shared: SequenceOf[Page | None],
+        shared: Sequence[Page | None],
         new: Iterable[Page],
     ) -> None:
         """Adds pages of a group to a sequence: shared ones, then new ones."""
@@ -243,7 +243,7 @@ class Growth:
                 page.group = group.number
         sequence.add(group, [*shared, *own] if shared else own)
 
-    def _list_written(self, sequence: Sequence) -> dict[GroupTable, Page]:
+    def _list_written(self, sequence: CachedSequence) -> dict[GroupTable, Page]:
         """The partial pages that the next tokens are written to."""
         pages = ((group, get_written(sequence, group)) for group in self._groups)
         return {group: page for group, page in pages if page}
@@ -269,7 +269,7 @@ class Growth:
         return is_state and written.prefix is not None and spare > 0
 
     def _make_sole_user(
-        self, sequence: Sequence, group: GroupTable, written: Page, copy: Page | None
+        self, sequence: CachedSequence, group: GroupTable, written: Page, copy: Page | None
     ) -> None:
         """Gives a sequence sole use of the page that it writes next, or of its copy."""
         if copy:
@@ -279,21 +279,21 @@ class Growth:
         else:
             self._pool.forget(written)
 
-    def _move(self, sequence: Sequence, prefix: Prefix) -> None:
+    def _move(self, sequence: CachedSequence, prefix: Prefix) -> None:
         """Moves a sequence to another node of the tree."""
         before = sequence.prefix
         if before is not prefix:
             sequence.move_to(prefix)
             before.prune()
 
-    def free_unreached(self, sequence: Sequence, length: int) -> None:
+    def free_unreached(self, sequence: CachedSequence, length: int) -> None:
         """Releases the pages that no token from ``length`` on reaches."""
         if self._table.bounded:
             self._free_all_unreached([sequence], sequence.rows, np.array([length]))
 
     def _free_all_unreached(
         self,
-        batch: SequenceOf[Sequence],
+        batch: Sequence[CachedSequence],
         rows: np.ndarray | slice,
         lengths: np.ndarray,
     ) -> None:
@@ -316,9 +316,9 @@ class Growth:
 
     # --- Ends ---------------------------------------------------------------------
 
-    def copy(self, sequence: Sequence, count: int = 1) -> list[Sequence]:
+    def copy(self, sequence: CachedSequence, count: int = 1) -> list[CachedSequence]:
         """Copies a sequence without pending tokens; the copies share its pages."""
-        copies: list[Sequence] = []
+        copies: list[CachedSequence] = []
         try:
             for _ in range(count):
                 copies.append(self._begin_copy(sequence))
@@ -334,9 +334,9 @@ class Growth:
                 self._pool.refer(page, is_resident)
         return copies
 
-    def _begin_copy(self, sequence: Sequence) -> Sequence:
+    def _begin_copy(self, sequence: CachedSequence) -> CachedSequence:
         """Copies a sequence without adding references to its pages."""
-        new = Sequence(self._table, self._table.add(sequence.prefix))
+        new = CachedSequence(self._table, self._table.add(sequence.prefix))
         try:
             new.take(sequence)
         except BaseException:
@@ -344,7 +344,7 @@ class Growth:
             raise
         return new
 
-    def cut(self, sequence: Sequence, length: int) -> None:
+    def cut(self, sequence: CachedSequence, length: int) -> None:
         """Drops the tokens from ``length`` on."""
         is_resident, before = sequence.is_resident, sequence.length
         # The last page first: it must not outlive the pages before it.
@@ -357,7 +357,7 @@ class Growth:
                 prefix = prefix.parent
             self._move(sequence, prefix)
 
-    def commit(self, sequence: Sequence, source: Sequence, length: int) -> None:
+    def commit(self, sequence: CachedSequence, source: CachedSequence, length: int) -> None:
         """Gives a sequence the first tokens of ``source``, all written.
 
         The source gets the contents of the sequence.
@@ -367,18 +367,18 @@ class Growth:
         self.cut(sequence, length)
         self.finish([sequence], sequence.rows)
 
-    def end(self, sequence: Sequence) -> None:
+    def end(self, sequence: CachedSequence) -> None:
         self.cut(sequence, 0)
         self.drop(sequence)
 
-    def drop(self, sequence: Sequence) -> None:
+    def drop(self, sequence: CachedSequence) -> None:
         """Ends a sequence that has released its pages."""
         self._table.remove(sequence.row)
 
     # --- A batch ------------------------------------------------------------------
 
     def grow_batch(
-        self, batch: SequenceOf[Sequence], rows: BatchRows, tokens: BatchTokens
+        self, batch: Sequence[CachedSequence], rows: BatchRows, tokens: BatchTokens
     ) -> None:
         """Adds tokens to each sequence, without looking them up in the cache."""
         plans, needed, available = self.plan_batch(batch, rows, tokens)
@@ -410,7 +410,7 @@ class Growth:
         self._table.add_tokens(rows, tokens)
 
     def plan_batch(
-        self, batch: SequenceOf[Sequence], rows: BatchRows, tokens: BatchTokens
+        self, batch: Sequence[CachedSequence], rows: BatchRows, tokens: BatchTokens
     ) -> tuple[list[BatchPlan], int, int]:
         """Plans the growth of a batch by group; counts needed and available pages."""
         plans, needed = plan_batch(self._table, batch, rows, tokens)
@@ -440,7 +440,7 @@ class Growth:
     # --- Full pages ---------------------------------------------------------------
 
     def finish(
-        self, batch: SequenceOf[Sequence], rows: np.ndarray | slice
+        self, batch: Sequence[CachedSequence], rows: np.ndarray | slice
     ) -> None:
         """Marks pending tokens as in the cache, and caches full pages."""
         table = self._table

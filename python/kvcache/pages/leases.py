@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from .tables import Sequence
+from .tables import CachedSequence
 
 
 class Lease:
@@ -35,7 +35,7 @@ class Lease:
     def __init__(
         self,
         request: Hashable,
-        sequence: Sequence,
+        sequence: CachedSequence,
         seconds: float,
         end: Callable[[Lease], None],
     ) -> None:
@@ -106,7 +106,7 @@ class Reception:
     def __init__(
         self,
         request: Hashable | None,
-        sequence: Sequence,
+        sequence: CachedSequence,
         end: Callable[[Reception, bool], None],
     ) -> None:
         self.request = request

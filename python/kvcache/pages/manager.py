@@ -41,8 +41,7 @@ from .snapshot import CacheSnapshot, take_snapshot
 from .storage import PageStore, allocate_storage, check_paged, count_pages, parse_disk, share_file
 from .stores import Store
 from .swaps import PageSwaps
-from .tables import Sequence as _Sequence
-from .tables import SequenceTable
+from .tables import CachedSequence, SequenceTable
 from .token_table import BatchRows
 from .tokens import BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
 
@@ -126,10 +125,10 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         self._pool = PagePool(*sizes, stores, self._groups, most_retained)
         self._table = SequenceTable(self._groups, self.null_page)
         self._growth = Growth(self._pool, self._table, params.enable_prefix_caching)
-        self._sequences: dict[Hashable, _Sequence] = {}
+        self._sequences: dict[Hashable, CachedSequence] = {}
         # The last batch, which a step needs three times; None when a sequence of it
         # changes.
-        self._last: tuple[tuple[Hashable, ...], list[_Sequence], BatchRows] | None = None
+        self._last: tuple[tuple[Hashable, ...], list[CachedSequence], BatchRows] | None = None
         # The root of the tree of prefixes for each salt.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
         self._unsalted = self._roots[b""] = self._growth.make_root(b"")
@@ -204,7 +203,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
 
     def _begin(
         self, tokens: npt.ArrayLike, salt: bytes
-    ) -> tuple[_Sequence, array[int]]:
+    ) -> tuple[CachedSequence, array[int]]:
         """Begins a sequence without tokens; returns it and its parsed first tokens."""
         if not isinstance(salt, bytes):
             raise TypeError(f"expects 'salt' to be bytes, got {salt!r}")
@@ -215,7 +214,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         root = self._roots.get(salt) if salt else self._unsalted
         if root is None:
             root = self._roots[salt] = self._growth.make_root(salt)
-        return _Sequence(self._table, self._table.add(root)), ids
+        return CachedSequence(self._table, self._table.add(root)), ids
 
     def grow(self, request: Hashable, tokens: npt.ArrayLike) -> int:
         """Adds tokens to a sequence, with pages for them.
@@ -267,7 +266,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
 
     def _parse_batch(
         self, requests: Sequence[Hashable], tokens: TokensOfBatch
-    ) -> tuple[list[_Sequence], BatchRows, BatchTokens]:
+    ) -> tuple[list[CachedSequence], BatchRows, BatchTokens]:
         """Parses the sequences, their rows, and their new tokens."""
         self._end_expired()
         requests = parse_requests(requests)
@@ -423,7 +422,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         self._growth.finish(batch, rows.selector)
         self._publish_changed()
 
-    def _get_batch(self, requests: tuple[Hashable, ...]) -> tuple[list[_Sequence], BatchRows]:
+    def _get_batch(self, requests: tuple[Hashable, ...]) -> tuple[list[CachedSequence], BatchRows]:
         """Checks the sequences of a step; returns them and their rows."""
         if not 0 < len(requests) <= self.max_batch_size:
             raise ValueError(f"expects 1 to 'max_batch_size' ({self.max_batch_size}) requests, got {len(requests)}")
@@ -434,7 +433,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             raise ValueError(f"request {request!r} has no pending tokens")
         return batch, rows
 
-    def _get_rows(self, requests: tuple[Hashable, ...]) -> tuple[list[_Sequence], BatchRows]:
+    def _get_rows(self, requests: tuple[Hashable, ...]) -> tuple[list[CachedSequence], BatchRows]:
         """Checks that sequences are resident and differ; returns them and their rows."""
         if self._last and self._last[0] == requests:
             return self._last[1:]
@@ -453,7 +452,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
 
     # --- State --------------------------------------------------------------------
 
-    def _get(self, request: Hashable) -> _Sequence:
+    def _get(self, request: Hashable) -> CachedSequence:
         try:
             return self._sequences[request]
         except KeyError:
@@ -462,7 +461,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             check_request(request=request)
             raise
 
-    def _get_resident(self, request: Hashable) -> _Sequence:
+    def _get_resident(self, request: Hashable) -> CachedSequence:
         sequence = self._get(request)
         if not sequence.is_resident:
             raise ValueError(f"request {request!r} is swapped out: swap it in first")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, repeat
@@ -17,12 +17,12 @@ import numpy as np
 from .group_tables import GroupTable
 from .prefixes import Page, Prefix
 from .snapshot import Place, Source
-from .tables import Sequence
+from .tables import CachedSequence
 from .tokens import encode
 
 _Entry = TypeVar("_Entry")
 
-Rows: TypeAlias = SequenceOf[SequenceOf[_Entry | None]]
+Rows: TypeAlias = Sequence[Sequence[_Entry | None]]
 """The pages of each group at its borders."""
 
 _CHUNK = 128  # nodes whose tokens are encoded together, because a prompt may miss
@@ -153,7 +153,7 @@ class Finder:
 
     def find(
         self,
-        sequence: Sequence,
+        sequence: CachedSequence,
         tokens: array[int],
         accepts: Callable[[Page], bool] | None = None,
     ) -> Match | None:
@@ -182,7 +182,7 @@ class Finder:
 
     def _find_common_prefix(
         self,
-        sequence: Sequence,
+        sequence: CachedSequence,
         path: list[Prefix],
         accepts: Callable[[Page], bool] | None,
     ) -> Match | None:
@@ -271,7 +271,7 @@ def _count_reached(group: GroupTable, start: int, length: int, sums: list[int]) 
 
 
 def _list_reached(
-    group: GroupTable, start: int, length: int, row: SequenceOf[_Entry | None]
+    group: GroupTable, start: int, length: int, row: Sequence[_Entry | None]
 ) -> list[_Entry | None]:
     begin, stop = start // group.border, length // group.border
     if group.is_state:

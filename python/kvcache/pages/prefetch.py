@@ -11,7 +11,7 @@ import numpy as np
 from .guarded_store import GuardedCopy
 from .prefixes import Page
 from .records import StoredPage
-from .tables import Sequence
+from .tables import CachedSequence
 
 if TYPE_CHECKING:
     from .store_tier import StoreTier
@@ -31,9 +31,9 @@ class Prefetch:
     def __init__(
         self,
         tier: StoreTier,
-        sequence: Sequence | None = None,
+        sequence: CachedSequence | None = None,
         wanted: list[tuple[Page, StoredPage]] | None = None,
-        end: Callable[[Prefetch, Sequence], None] | None = None,
+        end: Callable[[Prefetch, CachedSequence], None] | None = None,
     ) -> None:
         self._tier = tier
         self.sequence = sequence  # has the pages, until the prefetch ends

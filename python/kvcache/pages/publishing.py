@@ -18,7 +18,7 @@ from .storage import PageStore
 from .prefetch import Prefetch
 from .store_tier import StoreTier, make_tier
 from .stores import Store
-from .tables import Sequence, SequenceTable
+from .tables import CachedSequence, SequenceTable
 
 
 class PagePublishing:
@@ -34,9 +34,9 @@ class PagePublishing:
         super().__init__()
         self._events: PageListener | None = None
         self._tier: StoreTier | None = None
-        self._prefetches: dict[Hashable, Sequence] = {}
+        self._prefetches: dict[Hashable, CachedSequence] = {}
 
-    def _begin(self, tokens: npt.ArrayLike, salt: bytes) -> tuple[Sequence, array[int]]:
+    def _begin(self, tokens: npt.ArrayLike, salt: bytes) -> tuple[CachedSequence, array[int]]:
         raise NotImplementedError
 
     def _begin_publishing(
@@ -102,7 +102,7 @@ class PagePublishing:
         self._prefetches[prefetch] = sequence
         return prefetch
 
-    def _end_prefetch(self, prefetch: Prefetch, sequence: Sequence) -> None:
+    def _end_prefetch(self, prefetch: Prefetch, sequence: CachedSequence) -> None:
         del self._prefetches[prefetch]
         self._growth.drop(sequence)
         self._publish_changed()

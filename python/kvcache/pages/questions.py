@@ -17,7 +17,7 @@ from .pool import PagePool
 from .snapshot import CacheStats, Place, Source
 from .store_tier import StoreTier
 from .token_table import BatchRows
-from .tables import Sequence as _Sequence
+from .tables import CachedSequence
 from .tokens import BatchTokens, TokensOfBatch
 
 
@@ -26,7 +26,7 @@ class PageQuestions:
 
     _growth: Growth
     _pool: PagePool
-    _sequences: dict[Hashable, _Sequence]
+    _sequences: dict[Hashable, CachedSequence]
     _tier: StoreTier | None
     params: KVCacheParams | MultiKVCacheParams
 
@@ -34,17 +34,17 @@ class PageQuestions:
         super().__init__()
         self._looked_up = 0
 
-    def _get(self, request: Hashable) -> _Sequence:
+    def _get(self, request: Hashable) -> CachedSequence:
         raise NotImplementedError
 
     def _begin(
         self, tokens: npt.ArrayLike, salt: bytes
-    ) -> tuple[_Sequence, array[int]]:
+    ) -> tuple[CachedSequence, array[int]]:
         raise NotImplementedError
 
     def _parse_batch(
         self, requests: Sequence[Hashable], tokens: TokensOfBatch
-    ) -> tuple[list[_Sequence], BatchRows, BatchTokens]:
+    ) -> tuple[list[CachedSequence], BatchRows, BatchTokens]:
         raise NotImplementedError
 
     def _end_expired(self) -> None:

@@ -9,23 +9,22 @@ from weakref import WeakValueDictionary
 
 from .pool import PagePool
 from .prefixes import Page, Prefix
-from .tables import Sequence as _Sequence
-from .tables import SequenceTable
+from .tables import CachedSequence, SequenceTable
 
 
 class PageReset:
     """The part of ``PagedKVCacheManager`` that resets the prefix cache."""
 
     _pool: PagePool
-    _prefetches: dict[Hashable, _Sequence]
+    _prefetches: dict[Hashable, CachedSequence]
     _roots: WeakValueDictionary[bytes, Prefix]
-    _sequences: dict[Hashable, _Sequence]
+    _sequences: dict[Hashable, CachedSequence]
     _table: SequenceTable
 
-    def _get_exchanged(self) -> dict[Hashable, _Sequence]:
+    def _get_exchanged(self) -> dict[Hashable, CachedSequence]:
         raise NotImplementedError
 
-    def _get_swapped(self) -> dict[Hashable, _Sequence]:
+    def _get_swapped(self) -> dict[Hashable, CachedSequence]:
         raise NotImplementedError
 
     def _publish_changed(self) -> None:
@@ -45,7 +44,10 @@ class PageReset:
 
 
 def recount(
-    pool: PagePool, table: SequenceTable, sequences: Sequence[_Sequence], roots: Iterable[Prefix]
+    pool: PagePool,
+    table: SequenceTable,
+    sequences: Sequence[CachedSequence],
+    roots: Iterable[Prefix],
 ) -> None:
     """Corrects counts, lists, and what is free, by what sequences and the tree have.
 

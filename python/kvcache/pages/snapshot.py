@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .prefixes import Page
-    from .tables import Sequence
+    from .tables import CachedSequence
 
 _ANY = 1 << 62  # the number of tokens that a state can hold
 
@@ -156,7 +156,7 @@ class CacheStats:
 def take_snapshot(
     page_sizes: tuple[int, ...],
     sizes: tuple[int, int, int],
-    sequences: Mapping[Hashable, Sequence],
+    sequences: Mapping[Hashable, CachedSequence],
     unused: Iterable[Page],
 ) -> CacheSnapshot:
     """The snapshot of a manager with ``sizes`` pages on the device, the host and the disk.

@@ -26,11 +26,11 @@ from .rest import Rest
 from .storage import PageStore
 from .store_writer import StoreWriter
 from .stores import Store
-from .tables import Sequence
+from .tables import CachedSequence
 from .tokens import encode
 
 CachedOrStored: TypeAlias = Page | StoredPage
-EndOfPrefetch: TypeAlias = Callable[[Prefetch, Sequence], None]
+EndOfPrefetch: TypeAlias = Callable[[Prefetch, CachedSequence], None]
 
 
 class StoreTier:
@@ -60,7 +60,7 @@ class StoreTier:
         self.missed = self.read = 0
 
     def begin(
-        self, sequence: Sequence, tokens: array[int], end: EndOfPrefetch
+        self, sequence: CachedSequence, tokens: array[int], end: EndOfPrefetch
     ) -> Prefetch | None:
         """Begins to bring pages of tokens to a sequence without any.
 
@@ -142,7 +142,7 @@ class StoreTier:
         return answers
 
     def _reserve(
-        self, sequence: Sequence, rows: Rows[CachedOrStored]
+        self, sequence: CachedSequence, rows: Rows[CachedOrStored]
     ) -> list[tuple[Page, StoredPage]]:
         """Gives a sequence the pages of rows, with new ones for those of the store.
 
@@ -164,7 +164,7 @@ class StoreTier:
         return [*zip(new, stored, strict=True)]
 
     def end(
-        self, sequence: Sequence, wanted: list[tuple[Page, StoredPage]], copied: int
+        self, sequence: CachedSequence, wanted: list[tuple[Page, StoredPage]], copied: int
     ) -> None:
         """Adds pages to the tree, of which the first have come; releases all.
 
@@ -181,7 +181,7 @@ class StoreTier:
         self._cache(sequence, [each for each in wanted if each[1].end <= length])
         self._release(sequence, wanted)
 
-    def _cache(self, sequence: Sequence, pages: list[tuple[Page, StoredPage]]) -> None:
+    def _cache(self, sequence: CachedSequence, pages: list[tuple[Page, StoredPage]]) -> None:
         """Adds pages to the tree, in the order of their tokens."""
         base, node = self._finder.base, sequence.prefix
         encoded = encode(sequence.tokens)
@@ -210,7 +210,7 @@ class StoreTier:
         return True
 
     def _release(
-        self, sequence: Sequence, wanted: list[tuple[Page, StoredPage]]
+        self, sequence: CachedSequence, wanted: list[tuple[Page, StoredPage]]
     ) -> None:
         """Releases all pages of a sequence."""
         new = {page for page, _ in wanted}

@@ -12,7 +12,7 @@ from .memory import AsyncMemory, Copy, Memory
 from .pool import PagePool
 from .prefixes import Page
 from .snapshot import Place
-from .tables import Sequence as _Sequence
+from .tables import CachedSequence
 
 
 class Swap:
@@ -77,18 +77,18 @@ class PageSwaps:
     num_host_pages: int
     _growth: Growth
     _pool: PagePool
-    _sequences: dict[Hashable, _Sequence]
+    _sequences: dict[Hashable, CachedSequence]
     _last: object
 
     def __init__(self) -> None:
         super().__init__()
         # The sequence of each swap, and a copy of it that keeps its pages in use.
-        self._swaps: dict[Swap, tuple[_Sequence, _Sequence]] = {}
+        self._swaps: dict[Swap, tuple[CachedSequence, CachedSequence]] = {}
 
-    def _get(self, request: Hashable) -> _Sequence:
+    def _get(self, request: Hashable) -> CachedSequence:
         raise NotImplementedError
 
-    def _get_resident(self, request: Hashable) -> _Sequence:
+    def _get_resident(self, request: Hashable) -> CachedSequence:
         raise NotImplementedError
 
     def _end_expired(self) -> None:
@@ -145,7 +145,7 @@ class PageSwaps:
         self._swaps[swap] = sequence, held
         return swap
 
-    def _plan_swap_out(self, request: Hashable) -> tuple[_Sequence, list[Page]]:
+    def _plan_swap_out(self, request: Hashable) -> tuple[CachedSequence, list[Page]]:
         """Plans a swap: the sequence, and the pages that only it uses, the last first."""
         self._check_swapping()
         sequence = self._get_resident(request)
@@ -156,7 +156,7 @@ class PageSwaps:
             raise OutOfPagesError("the swap space has no room", len(leaving), available)
         return sequence, leaving
 
-    def _finish_swap_out(self, sequence: _Sequence) -> None:
+    def _finish_swap_out(self, sequence: CachedSequence) -> None:
         for page in sequence.list_pages()[::-1]:
             self._pool.end_use(page)
         self._last = None
@@ -219,7 +219,7 @@ class PageSwaps:
         self._swaps[swap] = sequence, held
         return swap
 
-    def _plan_swap_in(self, request: Hashable) -> tuple[_Sequence, list[Page]]:
+    def _plan_swap_in(self, request: Hashable) -> tuple[CachedSequence, list[Page]]:
         """Plans a swap: the sequence, and its pages that are not on the device."""
         self._check_swapping()
         self._end_expired()
@@ -234,7 +234,7 @@ class PageSwaps:
             raise OutOfPagesError("out of pages", len(brought), available)
         return sequence, brought
 
-    def _finish_swap_in(self, request: Hashable, sequence: _Sequence) -> None:
+    def _finish_swap_in(self, request: Hashable, sequence: CachedSequence) -> None:
         """Makes a sequence resident after all its pages are on the device."""
         if self._sequences.get(request) is not sequence:
             return  # released during the swap
@@ -248,12 +248,12 @@ class PageSwaps:
         if not self.num_host_pages:
             raise ValueError("swapping needs 'enable_kvcache_swapping_to_host'")
 
-    def _check_still(self, request: Hashable, sequence: _Sequence) -> None:
+    def _check_still(self, request: Hashable, sequence: CachedSequence) -> None:
         if any(moving is sequence for moving, _ in self._swaps.values()):
             raise ValueError(
                 f"request {request!r} is being swapped: poll its swap first"
             )
 
-    def _get_swapped(self) -> dict[Hashable, _Sequence]:
+    def _get_swapped(self) -> dict[Hashable, CachedSequence]:
         """The copies of sequences that keep the pages of unfinished swaps in use."""
         return {swap: held for swap, (_, held) in self._swaps.items()}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +37,7 @@ class SequenceTable:
         has_states: Whether a group has states.
     """
 
-    def __init__(self, groups: SequenceOf[LayerGroup], null_page: int) -> None:
+    def __init__(self, groups: Sequence[LayerGroup], null_page: int) -> None:
         self._free: list[int] = []
         self.lengths = np.zeros(0, np.int64)
         self.totals = np.zeros(0, np.int64)
@@ -116,7 +116,7 @@ class SequenceTable:
         self._free += range(rows, rows + count)[::-1]
 
 
-def _copy_with_room(pages: SequenceOf[Page | None]) -> list[Page | None]:
+def _copy_with_room(pages: Sequence[Page | None]) -> list[Page | None]:
     """Copies pages to a list that has room for some more.
 
     Python makes a list without room, so the first steps of a sequence would move it.
@@ -127,7 +127,7 @@ def _copy_with_room(pages: SequenceOf[Page | None]) -> list[Page | None]:
 
 
 @dataclass(eq=False, slots=True)
-class Sequence:
+class CachedSequence:
     """The tokens and the pages of a request, which are in a row of the tables.
 
     Its pages have room for all its tokens.
@@ -192,7 +192,7 @@ class Sequence:
             return self.table.groups[0].lists[self.row]  # type: ignore[return-value]  # none is None
         return [page for pages in self.pages for page in pages if page]
 
-    def add(self, group: GroupTable, pages: SequenceOf[Page | None]) -> None:
+    def add(self, group: GroupTable, pages: Sequence[Page | None]) -> None:
         """Adds pages of a group; the last one belongs to this sequence alone."""
         own = group.lists[self.row]
         group.put(self.row, len(own), pages)
@@ -226,7 +226,7 @@ class Sequence:
         prefixes[row].visitors -= 1
         prefixes[row] = prefix
 
-    def take(self, other: Sequence) -> None:
+    def take(self, other: CachedSequence) -> None:
         """Becomes a copy of another sequence; the pages of both are open no longer."""
         self.table.tokens.set(self.row, other.tokens[:])
         self.retain = other.retain
@@ -240,13 +240,13 @@ class Sequence:
             group.gone[self.row] = group.gone[other.row]
             group.open[rows] = False
 
-    def exchange(self, other: Sequence) -> None:
+    def exchange(self, other: CachedSequence) -> None:
         """Swaps the contents of two sequences of one root."""
         self.row, other.row = other.row, self.row
 
     def choose(
-        self, candidates: SequenceOf[Sequence], tokens: array[int]
-    ) -> Sequence | None:
+        self, candidates: Sequence[CachedSequence], tokens: array[int]
+    ) -> CachedSequence | None:
         """Chooses the first candidate that continues this sequence's cache by
         ``tokens``.
 

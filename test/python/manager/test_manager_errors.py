@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checked_manager import fill, make
 from kvcache import OutOfPagesError
-from kvcache.pages.tables import Sequence, SequenceTable
+from kvcache.pages.tables import CachedSequence, SequenceTable
 from manager_model import Configuration, Contents
 
 TOKENS = {
@@ -223,7 +223,7 @@ def test_check_of_contents_finds_each_byte():
             slots[(3, 1, *place)] ^= 1
 
 
-@pytest.mark.parametrize("kind, method", [(SequenceTable, "add"), (Sequence, "take")])
+@pytest.mark.parametrize("kind, method", [(SequenceTable, "add"), (CachedSequence, "take")])
 @pytest.mark.parametrize("call", range(3))
 def test_forks_without_host_memory(monkeypatch, kind, method, call):
     checked = make()

@@ -9,7 +9,7 @@ from kvcache.pages.memory import NumPyMemory
 from kvcache.pages.pool import PagePool
 from kvcache.pages.prefixes import Prefix
 from kvcache.pages.caching import PageCaching
-from kvcache.pages.tables import Sequence
+from kvcache.pages.tables import CachedSequence
 from kvcache.pages.tokens import count_common
 from manager_histories import History
 from manager_model import Configuration
@@ -195,10 +195,10 @@ FAULTS = {
     "lets a batch write to shared pages": (batch_plans, "_find_copied", find_none),
     "copies pages of one sequence": (batch_plans, "_find_copied", copy_all),
     "takes each page for its sequence's own": (Growth, "_begin_copy", copy_open),
-    "leaves pages in the table": (Sequence, "cut", keep_columns),
+    "leaves pages in the table": (CachedSequence, "cut", keep_columns),
     "finds only longer beginnings": (Prefix, "find_similar", find_after),
     "keeps all of a draft": (Growth, "commit", keep_all),
-    "keeps the request of a draft": (Sequence, "exchange", ignore),
+    "keeps the request of a draft": (CachedSequence, "exchange", ignore),
     "caches nothing that is accepted": (Growth, "commit", without_finish),
     "counts free pages as taken": (Growth, "count_taken", take_needed),
     "copies nothing": (NumPyMemory, "copy_page", ignore),

@@ -19,7 +19,7 @@ from kvcache.pages.pool import PagePool
 from kvcache.pages.caching import PageCaching
 from kvcache.pages.swaps import Swap
 from kvcache.pages.group_tables import GroupTable
-from kvcache.pages.tables import Sequence
+from kvcache.pages.tables import CachedSequence
 from programs import examples
 
 
@@ -415,7 +415,7 @@ FAULTS = {
     "asks all groups but the first": (matches, "_count_reached", without_group),
     "writes to shared states": (Growth, "_is_copied", without_copy),
     "caches nothing": (PageCaching, "_cache", nothing),
-    "cuts whatever it is given": (Sequence, "find_obstacle", always_true),
+    "cuts whatever it is given": (CachedSequence, "find_obstacle", always_true),
     "caches what was not sent": (PageExchange, "_end_reception", cache_unsent),
     "gives copies to others": (growth, "choose_copies", reverse_copies),
     "reads tables backwards": (GroupTable, "gather", mix_groups),

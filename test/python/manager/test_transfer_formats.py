@@ -10,7 +10,7 @@ import pytest
 from kvcache import transfer
 from kvcache.pages.leases import Lease
 from kvcache.pages.group_tables import GroupTable
-from kvcache.pages.tables import Sequence
+from kvcache.pages.tables import CachedSequence
 from kvcache.transfer import staging
 from transfers import local
 
@@ -412,8 +412,8 @@ FAULTS = {
     "turns the tables round": (staging, "_make_table", turn_tables),
     "caches pages with gaps": (GroupTable, "has_gap", say_no),
     "lends gaps as tokens": (Lease, "__init__", without_gaps),
-    "forgets the gaps of a fork": (Sequence, "take", take_without_gaps),
-    "truncates into gaps": (Sequence, "find_obstacle", overlook_gaps),
+    "forgets the gaps of a fork": (CachedSequence, "take", take_without_gaps),
+    "truncates into gaps": (CachedSequence, "find_obstacle", overlook_gaps),
 }  # fmt: skip
 
 
