@@ -444,9 +444,10 @@ Quantized kvcache::quantize(OpBuilder &builder, Location loc, ValueRange rows,
   Quantized result{{}, scales, {}};
   if (canQuantizePairs(values.front(), options, quantizedType)) {
     // Scales of f32 are the largest magnitudes divided, except for a few bits.
-    result.rows =
-        quantizePairs(b, values, divisors, options.granularity, quantizedType,
-                      /*areBounded=*/scaleType.isF32());
+    // But 2^-133, the smallest of bf16, leaves one bit to those of f8E5M2.
+    bool areBounded = scaleType.isF32() && !isa<Float8E5M2Type>(quantizedType);
+    result.rows = quantizePairs(b, values, divisors, options.granularity,
+                                quantizedType, areBounded);
     return result;
   }
   for (Value value : values) {
