@@ -66,6 +66,10 @@ public:
   /// The low bytes of the halves of pairs.
   Value getLowBytes(Value pairs) const;
 
+  /// The low bytes of the halves of two chunks, or with an offset of 1 the high
+  /// ones.
+  Value joinBytes(Value front, Value back, int64_t offset) const;
+
   /// The numbers of the groups of a chunk, in the lanes of its pairs.
   Value spread(Value groups, int64_t first, int64_t granularity) const;
 

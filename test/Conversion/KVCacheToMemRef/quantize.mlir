@@ -29,23 +29,31 @@ func.func @one_group(%x: vector<32xf32>) -> (vector<32xf8E4M3FN>, f32) {
 
 // Values of 16 bits are multiplied by the reciprocal in two parts, in f32. On a
 // CPU, those of bf16 are pairs in integers: of their magnitudes, a shift gives
-// one as f32, a mask the other. Codes are joined as pairs, with signs.
+// one as f32, a mask the other. Codes are joined as pairs, with signs. Rows
+// whose scale is tiny or huge are multiplied by a power of two before.
 
 // CHECK-LABEL: func.func @values_of_16_bits(
 // CHECK-SAME:      %[[X:[^:]*]]: vector<32xbf16>)
 // CHECK:         %[[AMAX_BITS:.*]] = vector.reduction <maxui>, %{{.*}} : vector<32xi16> into i16
 // CHECK:         arith.bitcast %[[AMAX_BITS]] : i16 to bf16
-// CHECK:         arith.divf %{{.*}} fastmath<afn> : f32
+// CHECK:         %[[SMALL:.*]] = arith.cmpf olt, %[[S:.*]], %{{.*}} : f32
+// CHECK:         %[[LARGE:.*]] = arith.cmpf ogt, %[[S]], %{{.*}} : f32
+// CHECK:         %[[IS_ANY:.*]] = arith.ori %[[SMALL]], %[[LARGE]] : i1
+// CHECK:         %[[BALANCED:.*]]:2 = scf.if %[[IS_ANY]] -> (vector<32xbf16>, f32) {
+// CHECK:           %[[FACTOR:.*]] = arith.select %[[SMALL]]
+// CHECK:           arith.mulf %[[S]], %[[FACTOR]] : f32
+// CHECK:         } else {
+// CHECK-NEXT:      scf.yield %[[X]], %[[S]]
+// CHECK:         arith.divf %{{.*}}, %[[BALANCED]]#1 fastmath<afn> : f32
 // CHECK-NOT:     arith.divf
-// CHECK:         %[[PAIRS:.*]] = vector.bitcast %[[X]] : vector<32xbf16> to vector<16xi32>
+// CHECK:         %[[PAIRS:.*]] = vector.bitcast %[[BALANCED]]#0 : vector<32xbf16> to vector<16xi32>
 // CHECK:         %[[MAGNITUDES:.*]] = arith.andi %[[PAIRS]], %{{.*}} : vector<16xi32>
 // CHECK:         %[[LOW:.*]] = arith.shli %[[MAGNITUDES]], %{{.*}} : vector<16xi32>
 // CHECK:         %[[EVEN:.*]] = arith.bitcast %[[LOW]] : vector<16xi32> to vector<16xf32>
 // CHECK:         %[[HIGH:.*]] = arith.andi %[[MAGNITUDES]], %{{.*}} : vector<16xi32>
 // CHECK:         %[[ODD:.*]] = arith.bitcast %[[HIGH]] : vector<16xi32> to vector<16xf32>
-// CHECK:         %[[VALUES:.*]] = arith.mulf %[[EVEN]], %{{.*}} : vector<16xf32>
-// CHECK:         %[[REST:.*]] = arith.mulf %[[VALUES]], %{{.*}} : vector<16xf32>
-// CHECK:         math.fma %[[VALUES]], %{{.*}}, %[[REST]] : vector<16xf32>
+// CHECK:         %[[REST:.*]] = arith.mulf %[[EVEN]], %{{.*}} : vector<16xf32>
+// CHECK:         math.fma %[[EVEN]], %{{.*}}, %[[REST]] : vector<16xf32>
 // CHECK:         arith.mulf %[[ODD]], %{{.*}} : vector<16xf32>
 // CHECK:         arith.shrui %[[PAIRS]], %{{.*}} : vector<16xi32>
 // CHECK:         %[[HALVES:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<32xi16>
@@ -55,6 +63,20 @@ func.func @one_group(%x: vector<32xf32>) -> (vector<32xf8E4M3FN>, f32) {
 func.func @values_of_16_bits(%x: vector<32xbf16>) -> (vector<32xf8E4M3FN>, f32) {
   %w, %s = kvcache.quantize %x : vector<32xbf16> -> vector<32xf8E4M3FN>, f32
   return %w, %s : vector<32xf8E4M3FN>, f32
+}
+
+// Of 64 values, the low bytes of codes are joined, and then have the signs of
+// the high bytes of the values.
+
+// CHECK-LABEL: func.func @two_chunks(
+// CHECK:         %[[CODES:.*]] = vector.shuffle %{{.*}}, %{{.*}} [0, 2, 4, {{.*}}, 124, 126] : vector<64xi8>, vector<64xi8>
+// CHECK:         %[[SIGNS:.*]] = vector.shuffle %{{.*}}, %{{.*}} [1, 3, 5, {{.*}}, 125, 127] : vector<64xi8>, vector<64xi8>
+// CHECK:         %[[BYTES:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<64xi8>
+// CHECK:         %[[W:.*]] = arith.bitcast %[[BYTES]] : vector<64xi8> to vector<64xf8E4M3FN>
+// CHECK:         return %[[W]], %{{.*}}
+func.func @two_chunks(%x: vector<64xbf16>) -> (vector<64xf8E4M3FN>, f32) {
+  %w, %s = kvcache.quantize %x : vector<64xbf16> -> vector<64xf8E4M3FN>, f32
+  return %w, %s : vector<64xf8E4M3FN>, f32
 }
 
 // CHECK-LABEL: func.func @several_groups(
