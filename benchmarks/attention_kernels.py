@@ -7,7 +7,7 @@ threads of these blocks. The emulator's meter says how often a decode step reads
 
 A first table has kernels without tensor cores, and a second one those for tensor cores. A third one has kernels for few
 query rows, by ``mma.sync`` and by swapAB. A fourth one has kernels for elements of 8 bits, with the instructions for a KiB
-of the cache.
+of the cache. A fifth one has the loops of prompts, with and without products that overlap the softmax.
 
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py
@@ -32,6 +32,8 @@ try:
     import facts
     import kvcache
     import numpy as np
+    from kvcache.compilation import sass, toolchain
+    from kvcache.tuning import candidates
     from operations import Cache, Operation
 except ImportError as error:
     sys.exit(f"error: {error}\n  {HINT}")
@@ -44,7 +46,10 @@ COLUMNS = {
     "tensor-cores": ("tensor cores", *COUNTED),
     "few-rows": ("few query rows, in splits", "by", *COUNTED),
     "eight-bits": ("elements of 8 bits, in splits", "by", *COUNTED, ("instructions a KiB", "{:.0f}")),
-}
+    "prompts": (
+        "prompts", "schedule", "keys of a tile", ("SASS for 128 keys", "{:.0f}"), "exponentials during MMAs", "registers", "spills",
+    ),
+}  # fmt: skip
 TOKENS = 64  # of a page, and of a tile on tensor cores
 TOKENS_OF_WARPS = 8  # of the loop of a warp without tensor cores, for heads of 128
 
@@ -140,6 +145,20 @@ NARROW = [
     Variant("int8, a scale for 128", "i8", ("f32", 128), options=SPLIT),
     Variant("int8, a scale for 32", "i8", ("f32", 32), options=SPLIT),
     Variant("fp8, 8 over 8 heads", "f8E4M3FN", query_heads=8, options=SPLIT),
+]
+
+
+PROMPT_KEYS = 128
+PROMPTS = [
+    Variant("heads of 128"),
+    Variant("heads of 64", size=64),
+    Variant("heads of 256", size=256),
+    Variant("window", options={"window": 4096}),
+    Variant("window, soft cap, sinks", options={"window": 4096, "soft_cap": 50.0, "sinks": True}),
+    Variant("fp8", "f8E4M3FN"),
+    Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128)),
+    Variant("int8, a scale for 128", "i8", ("f32", 128)),
+    Variant("int8, a scale for 32", "i8", ("f32", 32)),
 ]
 
 
@@ -255,12 +274,31 @@ def measure_narrow(variant: Variant, by_warps: bool) -> list[Any]:
     return [variant.title, "warps" if by_warps else "in-register", *kernel.list_counts(block_bytes), kib_instructions]
 
 
+def measure_prompt(variant: Variant, chip: str) -> list[list[Any]]:
+    """Returns the rows of a prompt: without overlap and, if the compiler chooses another schedule, with that.
+
+    Instructions are those of a warp in the loop for keys that all of its query rows see.
+    """
+    rows = {}
+    for config in (kvcache.AttentionConfig(schedule="prefetch"), kvcache.AttentionConfig()):
+        operation = replace(variant, options={**variant.options, "config": config}).make("cpu")
+        planned = candidates.plan(operation, chip).config
+        (kernel,) = operation.compile(chip, "cubin").kernels.values()
+        listing = toolchain.disassemble(kernel.cubin)[kernel.name]
+        loop = sass.read(listing).product_loop
+        assert loop is not None and planned.keys is not None
+        counts = planned.keys, loop.instructions * PROMPT_KEYS / planned.keys, sass.count_overlap(listing)
+        rows[planned.schedule] = [variant.title, planned.schedule, *counts, kernel.registers, kernel.spill_bytes]
+    return list(rows.values())
+
+
 def measure(options: argparse.Namespace) -> Record:
     rows = {
         "cuda-cores": [measure_warps(variant, options.chip) for variant in VARIANTS],
         "tensor-cores": [measure_tiles(variant, options.chip) for variant in TILED if variant.fits(options.chip)],
         "few-rows": [measure_few_rows(variant, swap) for variant in FEW_ROWS for swap in (False, True)],
         "eight-bits": [measure_narrow(variant, by_warps) for variant in NARROW for by_warps in (True, False)],
+        "prompts": [row for variant in PROMPTS for row in measure_prompt(variant, CHIP)],
     }
     tables = {name: Table(*columns, rows=rows[name]) for name, columns in COLUMNS.items()}
     return Record(

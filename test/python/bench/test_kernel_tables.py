@@ -55,6 +55,10 @@ def test_records_have_all_works():
     narrow = [[each.title, by] for each in attention_kernels.NARROW for by in ("warps", "in-register")]
     assert [row[:2] for row in ATTENTION["few-rows"]["rows"]] == few
     assert [row[:2] for row in ATTENTION["eight-bits"]["rows"]] == narrow
+    schedules = {title: schedule for title, schedule, *_ in ATTENTION["prompts"]["rows"]}  # the compiler's is last
+    assert schedules == {
+        each.title: "ping_pong" if each.dtype == "bf16" else "prefetch" for each in attention_kernels.PROMPTS
+    }
     assert [row[:2] for row in PEERS["rows"][:-1]] == [
         [work.title, by]
         for work in attention_peers.WORKS
@@ -123,6 +127,7 @@ def test_record_has_needs_of_append(work, chip):
           for number in (6,)),
         *(("tensor-cores", number, lambda n: attention_kernels.measure_tiles(attention_kernels.TILED[n], "sm_90a"))
           for number in (3, 6, 12)),
+        ("prompts", 3, lambda n: attention_kernels.measure_prompt(attention_kernels.PROMPTS[1], "sm_90a")[1]),
         ("few-rows", 1, lambda n: attention_kernels.measure_few_rows(attention_kernels.FEW_ROWS[0], swap=True)),
         ("eight-bits", 7, lambda n: attention_kernels.measure_narrow(attention_kernels.NARROW[3], by_warps=False)),
     ],
