@@ -100,7 +100,7 @@ class PageCaching:
                         continue
                     at = 0
                     group.open[sequence.row] = False
-                page, known = group.lists[sequence.row][at], prefix.pages[number]
+                page, known = group.lists[sequence.row][at], prefix.get_page(number)
                 if page is None or page is known or group.has_gap(sequence.row, at):
                     continue
                 if known is None:
@@ -111,7 +111,7 @@ class PageCaching:
                     self._pool.release(page, was_resident=True)
                 if sequence.retain:
                     parent = _find_parent(group, group.lists[sequence.row], at)
-                    self._retain(sequence, prefix.pages[number], end, parent)
+                    self._retain(sequence, prefix.get_page(number), end, parent)
         sequence.move_to(prefix)  # a descendant, so the node before it stays
 
     def _cache_plain(self, sequence: CachedSequence, first: int, encoded: bytes) -> None:
@@ -121,7 +121,7 @@ class PageCaching:
         prefix, i = sequence.prefix, first
         for start in range(0, len(encoded), size):
             prefix = prefix.extend(encoded[start : start + size])
-            page, known = pages[i], prefix.pages[0]
+            page, known = pages[i], prefix.page
             assert page
             if known is None:
                 cache(page, prefix)

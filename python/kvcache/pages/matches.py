@@ -168,7 +168,7 @@ class Finder:
         path, left = _list_path(sequence.prefix, tokens, self.base)
         if not self.is_plain:
             return self._find_common_prefix(sequence, path, accepts)
-        pages = [child.pages[0] for child in path]
+        pages = [child.page for child in path]
         if accepts:
             pages = [page if page and accepts(page) else None for page in pages]
         if None in pages:
@@ -251,7 +251,7 @@ class Finder:
         first = group.border - start % group.border
         row = []
         for end in range(first, len(path) * self.base + 1, group.border):
-            page = path[end // self.base - 1].pages[group.number]
+            page = path[end // self.base - 1].get_page(group.number)
             row.append(page if page and (not accepts or accepts(page)) else None)
         return row
 

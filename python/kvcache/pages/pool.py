@@ -213,9 +213,9 @@ class PagePool:
                 continue
             if not self._is_full[page.group]:
                 return page
-            with_it = prefix.pages  # dropped together with it
+            with_it = prefix.list_pages()  # dropped together with it
             if not prefix.has_children() and not any(
-                each is moving or each in kept for each in with_it if each
+                each is moving or each in kept for each in with_it
             ):
                 return page
         return None
@@ -357,7 +357,10 @@ class PagePool:
     def cache(self, page: Page, prefix: Prefix) -> None:
         """Adds a page to the tree, so that later sequences find it."""
         page.prefix = prefix
-        prefix.pages[page.group] = page
+        if page.group:
+            prefix.set_page(page.group, page)
+        else:
+            prefix.page = page
         if self.changed is not None:
             self.changed[page] = None
 

@@ -67,7 +67,7 @@ class Prefix:
         parent: The node before it; None for a root, and outside of the tree.
         before: The node before it, also outside of the tree. It never changes, so other
             threads may read it, ``tokens`` and ``depth``.
-        pages: The page of each group that ends with these tokens, or None.
+        page: The page of the first group that ends with these tokens, or None.
         latest: The child that was added last, if it is still there.
         children: The nodes after it, by their tokens; None before there are two, since
             most nodes have one.
@@ -80,6 +80,7 @@ class Prefix:
 
     __slots__ = (
         "__weakref__",
+        "_others",
         "_similar",
         "before",
         "children",
@@ -87,7 +88,7 @@ class Prefix:
         "digest",
         "key",
         "latest",
-        "pages",
+        "page",
         "parent",
         "salt",
         "tokens",
@@ -98,12 +99,14 @@ class Prefix:
         self,
         tokens: bytes = b"",
         parent: Prefix | None = None,
-        groups: int = 0,
+        groups: int = 1,
         salt: bytes = b"",
     ) -> None:
         self.tokens = tokens
         self.parent = self.before = parent
-        self.pages: list[Page | None] = [None] * groups
+        self.page: Page | None = None
+        # The pages of other groups. Most trees have one group, whose nodes need no list.
+        self._others: list[Page | None] | None = [None] * (groups - 1) if groups > 1 else None
         self.latest: Prefix | None = None
         self.children: dict[bytes, Prefix] | None = None
         self.visitors = 0
@@ -112,6 +115,20 @@ class Prefix:
         self.digest = self.key = b""
         # The keys of children by their first token, sorted, once they are needed.
         self._similar: dict[bytes, list[bytes]] | None = None
+
+    def get_page(self, group: int) -> Page | None:
+        """Returns the page of a group that ends with these tokens, or None."""
+        return self._others[group - 1] if group and self._others else self.page
+
+    def set_page(self, group: int, page: Page | None) -> None:
+        if group and self._others:
+            self._others[group - 1] = page
+        else:
+            self.page = page
+
+    def list_pages(self) -> list[Page]:
+        """Lists the pages of all groups."""
+        return [page for page in (self.page, *(self._others or ())) if page]
 
     def has_children(self) -> bool:
         return bool(self.latest or self.children)
@@ -134,7 +151,7 @@ class Prefix:
 
     def add_child(self, tokens: bytes) -> Prefix:
         """Adds a child with tokens that no other child has."""
-        child = Prefix(tokens, self, len(self.pages))
+        child = Prefix(tokens, self, len(self._others) + 1 if self._others else 1)
         if self.children is not None:
             self.children[tokens] = child
         elif self.latest:
@@ -147,13 +164,13 @@ class Prefix:
     def detach(self, page: Page) -> None:
         page.prefix = None
         page.is_stored = page.is_fetched = False
-        self.pages[page.group] = None
+        self.set_page(page.group, None)
 
     def prune(self) -> None:
         """Removes this node and its ancestors from the tree where nothing is left."""
         node = self
         while (parent := node.parent) and not (
-            node.visitors or node.has_children() or any(node.pages)
+            node.visitors or node.page or node.has_children() or node.list_pages()
         ):
             node._leave_tree(parent)
             node = parent
@@ -178,10 +195,9 @@ class Prefix:
         while pending:
             prefix = pending.pop()
             pending += prefix.list_children()
-            for page in prefix.pages:
-                if page:
-                    prefix.detach(page)
-                    yield page
+            for page in prefix.list_pages():
+                prefix.detach(page)
+                yield page
         if parent:
             parent.prune()
 
@@ -205,5 +221,5 @@ class Prefix:
         for key in similar[max(i - 1, 0) : i + 1]:
             if (count := count_common(key, tokens)) > common:
                 child = self.find_child(key)
-                best, common = child.pages[0] if child else None, count
+                best, common = child.page if child else None, count
         return best, common if best else 0

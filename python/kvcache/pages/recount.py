@@ -81,7 +81,7 @@ def _correct_nodes(roots: Iterable[Prefix], visitors: Counter[Prefix]) -> set[Pa
         node = nodes.pop()
         nodes += node.list_children()
         node.visitors = visitors[node]
-        for page in filter(None, node.pages):
+        for page in node.list_pages():
             page.prefix = node
             cached.add(page)
     return cached

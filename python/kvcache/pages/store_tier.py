@@ -102,7 +102,7 @@ class StoreTier:
             digest = known or self._records.make_digest(parent, part)
             for number, group in enumerate(self._groups):
                 if end % group.border == 0:
-                    page = node.pages[number] if node else None
+                    page = node.get_page(number) if node else None
                     rows[number].append(
                         page or self._records.describe(parent, digest, part, number, end)
                     )
@@ -188,7 +188,7 @@ class StoreTier:
         for page, stored in pages:
             for start in range(node.depth * base, stored.end, base):
                 node = node.extend(encoded[8 * start : 8 * (start + base)])
-            if node.pages[page.group] is None:
+            if node.get_page(page.group) is None:
                 page.is_stored = page.is_fetched = True
                 self._pool.cache(page, node)
         self.read += len(pages)

@@ -128,7 +128,7 @@ class History:
         while nodes:
             node = nodes.pop()
             nodes += node.list_children()
-            pages.update(page for page in node.pages if page)
+            pages.update(node.list_pages())
         counts = Counter((page.place, page.index) for page in pages)
         for place, free in manager._pool._free.items():
             counts.update((place, i) for i in [*free._returned, *range(free._begun, free.size)])

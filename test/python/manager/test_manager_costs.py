@@ -88,7 +88,7 @@ def test_a_manager_that_compares_all_prompts_is_found(monkeypatch):
     def find_among_all(self, tokens):
         keys = [child.tokens for child in self.list_children()]
         common, key = max(((count_common(key, tokens), key) for key in keys), default=(0, None))
-        return (self.find_child(key).pages[0], common) if common else (None, 0)
+        return (self.find_child(key).page, common) if common else (None, 0)
 
     monkeypatch.setattr(Prefix, "find_similar", find_among_all)
     with pytest.raises(AssertionError):

@@ -168,7 +168,7 @@ def find_after(find):
     def changed(self, tokens):
         keys = sorted(child.tokens for child in self.list_children())
         after = [key for key in keys if key >= tokens][:1]
-        page = self.find_child(after[0]).pages[0] if after else None
+        page = self.find_child(after[0]).page if after else None
         return page, count_common(after[0], tokens) if after else 0
 
     return changed
