@@ -21,8 +21,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -43,36 +41,6 @@ bool arePacked(CacheTypeInterface view) {
 /// The stored elements, or scales, of a page.
 int64_t countStored(CacheTypeInterface view) {
   return view.getRowsPerPage() * view.getNumHeads() * view.getStoredHeadSize();
-}
-
-/// From so many bytes on, `memcpy` is faster than vectors. Below, it takes up
-/// to twice as long, as pages have equal offsets in the machine's pages.
-constexpr int64_t kLongPiece = 32768;
-/// Vector registers that are loaded, and then stored.
-constexpr int64_t kRegistersOfCopy = 4;
-
-/// Copies a piece of memory as a whole.
-void copyPiece(const Frame &frame, Value from, Value to) {
-  OpBuilder &builder = frame.builder;
-  auto type = cast<MemRefType>(from.getType());
-  int64_t bits = type.getElementTypeBitWidth(), count = type.getDimSize(0);
-  int64_t lanes =
-      std::gcd(count, kRegistersOfCopy * frame.target.vectorBits / bits);
-  bool hasRegisters = lanes * bits >= frame.target.vectorBits;
-  if (!hasRegisters || count * bits / 8 >= kLongPiece) {
-    memref::CopyOp::create(builder, frame.loc, from, to);
-    return;
-  }
-  auto vector = VectorType::get(lanes, type.getElementType());
-  llvm::Align alignment(bits / 8);
-  frame.loop(
-      frame.index(0), frame.index(count), frame.index(lanes), [&](Value first) {
-        Value values =
-            vector::LoadOp::create(builder, frame.loc, vector, from, first,
-                                   /*nontemporal=*/false, alignment);
-        vector::StoreOp::create(builder, frame.loc, values, to, first,
-                                /*nontemporal=*/false, alignment);
-      });
 }
 
 /// A page is copied by a block for each token, and if its scales are one piece
@@ -249,13 +217,15 @@ private:
   /// Copies a page of keys and values.
   void copyPage(Value from, Value to, Value layer) {
     for (Value view : createViews(layer)) {
-      copyPiece(frame, getElements(view, from), getElements(view, to));
+      memref::CopyOp::create(builder, loc, getElements(view, from),
+                             getElements(view, to));
       if (!type.isQuantized())
         continue;
       Value scales = getScales(view);
       for (Value page : {from, to})
         frame.checkIndex(page, "page id", "scales", scales, 0);
-      copyPiece(frame, getScales(scales, from), getScales(scales, to));
+      memref::CopyOp::create(builder, loc, getScales(scales, from),
+                             getScales(scales, to));
     }
   }
 
