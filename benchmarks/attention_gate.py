@@ -43,6 +43,7 @@ TABLES = {
     "tensor-cores": attention_kernels.TILED,
     "few-rows": attention_kernels.FEW_ROWS,
     "eight-bits": attention_kernels.NARROW,
+    "clusters": attention_kernels.CLUSTERED,
 }
 COUNTS = "kernels", "instructions", "registers", "spill_bytes"  # no more than in the baseline
 Row = dict[str, Any]

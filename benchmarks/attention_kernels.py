@@ -88,6 +88,7 @@ SPLIT = {"split_tokens": 256}
 LATENT = {"heads": 1, "query_heads": 128, "size": 576}
 WARPS = {"tile_rows": 0, **SPLIT}
 ROLES = {"config": kvcache.AttentionConfig(schedule="roles")}
+CLUSTER = {"tile_rows": 16, "max_splits": 8, "config": kvcache.AttentionConfig(merge="cluster"), **SPLIT}
 VARIANTS = [
     Variant("32 over 8 heads of 128, bf16", options={"tile_rows": 0}),
     Variant("the same, in splits", options=WARPS),
@@ -137,6 +138,11 @@ FEW_ROWS = [
     Variant("latent cache of fp8, 32 heads", "f8E4M3FN", query_heads=32, **FEW, options=LATENT_SPLITS),
     Variant("sparse latent cache, 16 heads", query_heads=16, **FEW, options={**LATENT_SPLITS, "rows": True}),
     Variant("64 over 8 heads of 128, 16 rows", **GROUPED),
+]
+# Splits that a cluster merges. No record has these.
+CLUSTERED = [
+    Variant("32 over 8 heads of 128", options=CLUSTER, chips=("sm_90a", "sm_100a", "sm_120a")),
+    Variant("the same, fp8", "f8E4M3FN", options=CLUSTER, chips=("sm_90a", "sm_100a", "sm_120a")),
 ]
 # Elements of 8 bits, by warps without tensor cores, and by in-register dequantization.
 NARROW = [

@@ -108,6 +108,10 @@ static ParseResult parseValue(AsmParser &parser,
                               std::optional<Schedule> &value) {
   return parseCase(parser, value, symbolizeSchedule);
 }
+static ParseResult parseValue(AsmParser &parser,
+                              std::optional<SplitMerge> &value) {
+  return parseCase(parser, value, symbolizeSplitMerge);
+}
 
 static int64_t toText(int64_t value) { return value; }
 static StringRef toText(bool value) { return value ? "true" : "false"; }
@@ -221,7 +225,8 @@ LogicalResult AttentionConfigAttr::verify(EmitError emitError,
   if ((config.mma && stringifyEnum(*config.mma).empty()) ||
       (config.dequant && stringifyEnum(*config.dequant).empty()) ||
       (config.l2Hint && stringifyEnum(*config.l2Hint).empty()) ||
-      (config.schedule && stringifyEnum(*config.schedule).empty()))
+      (config.schedule && stringifyEnum(*config.schedule).empty()) ||
+      (config.merge && stringifyEnum(*config.merge).empty()))
     return emitError() << "expects the numbers of enum cases";
   // (C1)
   if (config.rows && !llvm::is_contained({16, 32, 64, 128, 256}, *config.rows))
@@ -249,5 +254,14 @@ LogicalResult AttentionConfigAttr::verify(EmitError emitError,
   // (C3)
   if (config.swapAB.value_or(false) && config.rows && *config.rows > 32)
     return refuse("rows", "16 or 32 with 'swap_ab = true'", *config.rows);
+  // (C4)
+  if (config.merge == SplitMerge::Cluster && config.persistent.value_or(0))
+    return refuse("persistent", "0 with 'merge = cluster'", *config.persistent);
+  // (C5)
+  if (config.merge == SplitMerge::Cluster && config.mma &&
+      *config.mma != MmaKind::Sync)
+    return emitError() << "expects 'mma' to be mma_sync with 'merge = "
+                          "cluster', got "
+                       << stringifyEnum(*config.mma);
   return success();
 }

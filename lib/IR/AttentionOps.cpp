@@ -211,6 +211,10 @@ AttentionConfig AttentionOp::getFields() {
   return config ? config.getConfig() : AttentionConfig();
 }
 
+bool AttentionOp::mergesInCluster() {
+  return getFields().merge == SplitMerge::Cluster;
+}
+
 bool AttentionOp::decidesSplits() {
   AttentionConfig config = getFields();
   return config.mma == MmaKind::None ||
@@ -222,8 +226,9 @@ static LogicalResult verifyWorkspace(AttentionOp op) {
   if (op.getWorkspace())
     return verifySplitMemory(op, op.getWorkspace(), op.getRowOffsets(),
                              op.getOut(), op.getSplitOrDefault());
-  if (op.getSplit())
-    return op.emitOpError("expects 'split' only with 'workspace'");
+  if (op.getSplit() && !op.mergesInCluster())
+    return op.emitOpError("expects 'split' only with 'workspace', or with "
+                          "'merge = cluster' in 'config'");
   if (op.getFields().persistent.value_or(0))
     return op.emitOpError("expects 'persistent' above 0 only with 'workspace'");
   return success();
@@ -244,13 +249,32 @@ static LogicalResult verifyPartial(AttentionOp op) {
       "and 'dequant', or 'mma = none'");
 }
 
+/// (C26), (C27).
+static LogicalResult verifyClusterMerge(AttentionOp op) {
+  if (!op.mergesInCluster())
+    return success();
+  // The most thread blocks of a cluster on every chip that has clusters.
+  constexpr int64_t least = 2, most = 8;
+  int64_t max = op.getSplitOrDefault().getMax();
+  if (max < least || max > most)
+    return op.emitOpError("expects 'max' of 'split' to be from ")
+           << least << " to " << most
+           << " with 'merge = cluster' in 'config', got " << max;
+  for (auto [name, isThere] : {std::pair("partial", op.getPartial()),
+                               std::pair("rows", bool(op.getRows()))})
+    if (isThere)
+      return op.emitOpError("expects no '")
+             << name << "' with 'merge = cluster' in 'config'";
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   auto cache = cast<CacheTypeInterface>(getKeyCache().getType());
   if (failed(verifyRopeCache(*this, cache)) ||
       failed(verifyQueries(*this, cache)) ||
       failed(verifyOutputs(*this, cache)) || failed(verifySparseRows(*this)) ||
       failed(verifyMasks(*this)) || failed(verifyWorkspace(*this)) ||
-      failed(verifyPartial(*this)))
+      failed(verifyPartial(*this)) || failed(verifyClusterMerge(*this)))
     return failure();
   // (C4)
   if (std::optional<APFloat> cap = getSoftCap()) {

@@ -43,6 +43,10 @@ LogicalResult TileLoadOp::verify() {
   return verifyElements(*this, "result", getType(), getTile().getType());
 }
 
+LogicalResult ClusterLoadOp::verify() {
+  return verifyElements(*this, "result", getType(), getTile().getType());
+}
+
 LogicalResult TileStoreOp::verify() {
   return verifyElements(*this, "value", getValue().getType(),
                         getTile().getType());

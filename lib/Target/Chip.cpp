@@ -39,8 +39,9 @@ static constexpr Feature kAdaFeatures =
 
 /// "cp.async.bulk", "cp.async.bulk.tensor" and "mbarrier.expect_tx": sm_90, PTX
 /// 8.0; to .shared::cta PTX 8.6. "mma" with .e4m3 is F2FP and HMMA in SASS.
+/// "mapa", "barrier.cluster" and .shared::cluster: sm_90, PTX 7.8.
 static constexpr Feature kHopperFeatures =
-    kAmpere | Feature::FP8Conversion | Feature::TMA;
+    kAmpere | Feature::FP8Conversion | Feature::TMA | Feature::Clusters;
 
 /// "cp.async.bulk.tensor", .tile::gather4 to .shared::cta: sm_100, PTX 8.6.
 /// "ld" and "st", .v8.b32 and .v4.b64 in .global: sm_100, PTX 8.8.
@@ -213,6 +214,8 @@ StringRef kvcache::getFeatureName(Feature feature) {
     return "tcgen05.shift";
   case Feature::PairedF32:
     return "arithmetic on pairs of f32";
+  case Feature::Clusters:
+    return "clusters";
   }
   return "several features";
 }

@@ -25,6 +25,15 @@ func.func @tiles(%kt: !kt, %v: vector<8xbf16>, %i: index, %j: index) -> (vector<
   return %x, %o : vector<8xbf16>, index
 }
 
+// CHECK-LABEL: func.func @tile_of_another_block(
+// CHECK-SAME:    %{{.*}}: !kvcache.tile<64x128xbf16, swizzle_128b>, %[[I:.*]]: index, %[[J:.*]]: index, %{{.*}}: index)
+// CHECK:         kvcache.check %[[I]] below %c64{{.*}}, "'kvcache.cluster_load' op row"
+// CHECK:         kvcache.check %[[J]] below %c121{{.*}}, "'kvcache.cluster_load' op column"
+func.func @tile_of_another_block(%kt: !kt, %i: index, %j: index, %rank: index) -> vector<8xbf16> {
+  %x = kvcache.cluster_load %kt[%i, %j] rank %rank : !kt -> vector<8xbf16>
+  return %x : vector<8xbf16>
+}
+
 // CHECK-LABEL: func.func @fragments(
 // CHECK-SAME:    %{{.*}}: !kvcache.tile<64x128xbf16, swizzle_128b>, %[[I:.*]]: index, %[[J:.*]]: index)
 // CHECK:         kvcache.check %[[I]] below %c49{{.*}}, "'kvcache.fragment_load' op tile_row"

@@ -253,3 +253,26 @@ func.func @loads_of_copied_tiles(%q: memref<?x32x128xbf16>, %k: !cache, %n: memr
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
+
+// -----
+
+!mla = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
+// The split of a thread block takes 66,560 bytes beside the tiles.
+func.func @shared_memory_of_a_cluster(%q: memref<?x32x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>) {
+  // expected-error @below {{expects 'config' to have tiles of at most 231424 bytes of shared memory, got 250880}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {split = #kvcache.split<max = 8>, config = #kvcache.attention_config<rows = 32, keys = 64, stages = 2, merge = cluster>}
+      : memref<?x32x576xbf16>, !mla, memref<?xi32>, f32, memref<?x32x512xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 72>, page_size = 64>
+
+func.func @cluster_without_tensor_cores(%q: memref<?x32x72xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x72xbf16>) {
+  // expected-error @below {{expects 'config' to have an 'mma', or no fields of tiles, for a kernel without tensor cores, got #kvcache.attention_config<merge = cluster>}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {split = #kvcache.split<max = 8>, config = #kvcache.attention_config<merge = cluster>}
+      : memref<?x32x72xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x72xbf16>
+  return
+}

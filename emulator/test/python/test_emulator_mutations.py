@@ -10,7 +10,7 @@ import test_emulator_examples as examples
 import test_tensor_products as products
 import wgmma
 from devices import with_launcher
-from mutants import check, without_others
+from mutants import check, survivors, to_nvvm, with_mutants, without_others
 from tensor_products import write_program
 
 import kvcache
@@ -280,6 +280,30 @@ def test_parts_of_attention_in_tiles(chip, blocks):
         waits = [f"skip nvvm.mbarrier.{wait} {number}" for number in ([1, 2, 4] if is_swapped else [1, 2])]
         benign = [*NEXT_UNIT, *waits, *(WAITED if is_swapped else [])]
     check(operation.source, "attention_kernel", chip, attend_to_parts(size), 18, benign)
+
+
+@pytest.mark.parametrize("chip", ["sm_90a", "sm_100a"])
+def test_splits_that_a_cluster_merges(chip):
+    """The barrier before blocks read each other's splits, and the one before they end."""
+
+    def run(program):
+        rng = np.random.default_rng(5)
+        blocks = examples.random_numbers(rng, (4, 2, 1, 16, 1, 64))
+        lengths, table = np.array([60], np.uint32), rng.permutation(4)[None].astype(np.uint32)
+        q = examples.random_numbers(rng, (1, 4, 64))
+        out, lse = np.zeros_like(q), np.zeros((1, 4), np.float32)
+        offsets = np.array([0, 1], np.int32)
+        program.call("attention", blocks, lengths, table, 1, 61, 0, q, offsets, out, lse, examples.SCALE)
+        return out
+
+    params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
+    config = kvcache.AttentionConfig(keys=16, stages=1, merge="cluster")
+    operation = kvcache.ops.attention(params, 4, split_tokens=16, max_splits=4, tile_rows=16, config=config)
+    text = to_nvvm(operation.source, chip)
+    barriers = [name for name in with_mutants(text, "attention_kernel")[1] if "nvvm.cluster" in name]
+    assert len(barriers) == 4  # an arrival and a wait each
+    found, missed = survivors(operation.source, "attention_kernel", chip, run)
+    assert not missed.keys() & set(barriers) and found >= len(barriers)
 
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])

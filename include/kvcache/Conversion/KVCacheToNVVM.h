@@ -18,9 +18,9 @@ class ConversionTarget;
 namespace mlir::kvcache {
 
 /// Adds the patterns that lower the ops of `TMAOps.td`, `MatrixOps.td` and
-/// `TensorMemoryOps.td` for the chip of their module. With `mayLoop`, a large
-/// number of copies becomes an `scf.for`, and `tmem_alloc`, which needs an
-/// `scf.if`, is lowered as well.
+/// `TensorMemoryOps.td`, and those of clusters, for the chip of their module.
+/// With `mayLoop`, a large number of copies becomes an `scf.for`, and
+/// `tmem_alloc`, which needs an `scf.if`, is lowered as well.
 void populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
                                    bool mayLoop = true);
 
@@ -37,6 +37,10 @@ LogicalResult checkMatrixProduct(Operation *op);
 
 /// Checks the same of an op of `TensorMemoryOps.td`.
 LogicalResult checkTensorMemory(Operation *op);
+
+/// Checks the same of `cluster_barrier` and `cluster_load`, and that all
+/// barriers of a kernel state the same clusters.
+LogicalResult checkCluster(Operation *op);
 
 } // namespace mlir::kvcache
 

@@ -60,9 +60,13 @@ def ConvertKVCacheToNVVM : Pass<"convert-kvcache-to-nvvm"> {
     and newer: `tma_prefetch`, `tma_expect`, `tma_load`, `tma_load_rows`,
     `tma_gather4`, `tma_gather_tile`, `tma_store` and waits for stores; `mma` and
     `mma_wait`, only of sm_90a; `tmem_alloc`, `tmem_mma`, `tmem_commit`,
-    `tmem_load` and `tmem_store`, of chips with tensor memory. If the chip does
-    not support an op, the pass reports an error that names the required chips. It
+    `tmem_load` and `tmem_store`, of chips with tensor memory; `cluster_barrier`
+    and `cluster_load`. If the chip does not support an op, the pass reports an error that names the required chips. It
     runs before or after `convert-kvcache-to-memref`.
+
+    A `cluster_barrier` becomes `nvvm.cluster.arrive` and `nvvm.cluster.wait`, and
+    its kernel gets a `known_cluster_size`. A `cluster_load` becomes `nvvm.mapa`
+    and a load of distributed shared memory.
 
     On sm_100 and newer, gather4 is one instruction for four rows. Its
     destination is the shared memory of the block; in a kernel with clusters, on

@@ -22,6 +22,7 @@ enum class DequantPlace : uint32_t;
 enum class Eviction : uint32_t;
 enum class MmaKind : uint32_t;
 enum class Schedule : uint32_t;
+enum class SplitMerge : uint32_t;
 
 /// The fields of `#kvcache.attention_config`. Unset ones are chosen for each
 /// chip by `kvcache-plan-attention`.
@@ -33,6 +34,7 @@ struct AttentionConfig {
   std::optional<int64_t> rawStages, convertLoads, persistent;
   std::optional<Eviction> l2Hint;
   std::optional<Schedule> schedule;
+  std::optional<SplitMerge> merge;
 
   /// Calls a function with the name and the value of each field, in the order
   /// of the text.
@@ -50,6 +52,7 @@ struct AttentionConfig {
     function("persistent", config.persistent);
     function("l2_hint", config.l2Hint);
     function("schedule", config.schedule);
+    function("merge", config.merge);
   }
 
   /// Returns the fields as numbers, with -1 for unset ones.

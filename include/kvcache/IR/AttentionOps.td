@@ -100,7 +100,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
       with `wgmma` and `tcgen05`.
       Otherwise, `config` has no `rows`, and no `mma` but `none`.
     - (C11) `split`, and `persistent` above 0 in `config`, are only with
-      `workspace`.
+      `workspace`, or `split` with `merge = cluster` in `config`.
     - (C12) `out` is not the memref `q` or `q_rope`, and `lse` not `max_logits`.
     - (C13) there is at most one region of each kind, `score` before `mask`, and
       each has one block. `score` takes (f32, index, index, index, index) and yields an f32, `mask`
@@ -124,6 +124,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
       and `dequant` unless that is `none`.
     - (C24) no two elements of `out`, `lse` or `max_logits` share memory.
     - (C25) `lengths` has a number for each sequence of `row_offsets`.
+    - (C26) with `merge = cluster` in `config`, `max` of `split` is from 2 to 8:
+      larger clusters are not portable, and need an opt-in of each launch.
+    - (C27) `merge = cluster` in `config` excludes `partial` and `rows`.
 
     Example:
 
@@ -274,6 +277,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     SplitAttr getSplitOrDefault();
     /// The fields of `config`, all unset unless there is one.
     AttentionConfig getFields();
+    /// Whether thread blocks compute splits of the keys of rows.
+    bool splitsKeys() { return getWorkspace() || mergesInCluster(); }
+    /// Whether `config` says that a cluster of thread blocks merges splits.
+    bool mergesInCluster();
     /// Whether `config` has the fields on which the number of a row's splits and
     /// their exponents in the workspace depend.
     bool decidesSplits();

@@ -253,6 +253,14 @@ def KVCache_DequantPlace : I32EnumAttr<"DequantPlace",
   let genSpecializedAttr = 0;
 }
 
+def KVCache_MergeLaunch : I32EnumAttrCase<"Launch", 0, "launch">;
+def KVCache_MergeCluster : I32EnumAttrCase<"Cluster", 1, "cluster">;
+def KVCache_SplitMerge : I32EnumAttr<"SplitMerge", "where splits are merged", [
+    KVCache_MergeLaunch, KVCache_MergeCluster]> {
+  let cppNamespace = "::mlir::kvcache";
+  let genSpecializedAttr = 0;
+}
+
 def KVCache_AttentionConfigAttr
     : AttrDef<KVCache_Dialect, "AttentionConfig"> {
   let mnemonic = "attention_config";
@@ -293,6 +301,11 @@ def KVCache_AttentionConfigAttr
       warpgroups computes the scores of every second tile. `roles` is for
       prompts, `tcgen05`, and 256 rows: two query tiles are in flight, and warps
       copy, multiply, or compute the softmax.
+    - `merge`: where splits are merged: by a second `launch`, or by the `cluster`
+      of thread blocks that compute the splits of the same query rows. They read
+      each other's shared memory, so there is one launch and no workspace. The
+      sums and their order are those of the second launch. `cluster` is for sm_90
+      and newer and `mma_sync`, and only where it is set.
 
     Constraints:
     - (C1) `rows` is 16, 32, 64, 128 or 256; `keys` is a multiple of 16 up to 128;
@@ -300,6 +313,8 @@ def KVCache_AttentionConfigAttr
       `raw_stages` is at most 2; `persistent` is at most 2^20.
     - (C2) `none` has no other field than `l2_hint`.
     - (C3) `swap_ab = true` is for at most 32 rows.
+    - (C4) `merge = cluster` excludes `persistent` above 0.
+    - (C5) `merge = cluster` excludes `wgmma` and `tcgen05`.
 
     Example:
 

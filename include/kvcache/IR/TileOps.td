@@ -90,6 +90,76 @@ def KVCache_TileLoadOp : KVCache_Op<"tile_load"> {
   let hasVerifier = 1;
 }
 
+def KVCache_ClusterLoadOp : KVCache_Op<"cluster_load"> {
+  let summary = "Reads consecutive elements of a tile of another thread block";
+  let description = [{
+    Reads elements as `tile_load` does, of the tile that thread block `rank` of
+    the cluster has at the same address. That thread block has written them before
+    a `cluster_barrier`, and ends after another one.
+
+    Constraints:
+    - (C1) the element type of the result is that of the tile.
+    - (C2) the number of lanes is a power of two, and the result has at most 16
+      bytes.
+    - (C3) the kernel has a `cluster_barrier`, on a chip from sm_90 on.
+    - (C4) `rank` is less than the number of thread blocks of the cluster.
+
+    Example:
+
+    ```mlir
+    !state = !kvcache.tile<16x4xf32>
+
+    func.func @load(%tile: !state, %row: index, %rank: index) -> vector<2xf32> {
+      %c0 = arith.constant 0 : index
+      kvcache.cluster_barrier {blocks = 4 : i64}
+      %v = kvcache.cluster_load %tile[%row, %c0] rank %rank
+          : !state -> vector<2xf32>
+      kvcache.cluster_barrier {blocks = 4 : i64}
+      return %v : vector<2xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Arg<KVCache_TileType, "the tile", [MemRead]>:$tile,
+                       Arg<Index, "the row">:$row,
+                       Arg<Index, "the first column">:$column,
+                       Arg<Index, "the thread block in the cluster">:$rank);
+  let results = (outs Res<KVCache_Elements, "the elements">:$result);
+  let assemblyFormat = [{
+    $tile `[` $row `,` $column `]` `rank` $rank attr-dict `:`
+    qualified(type($tile)) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_ClusterBarrierOp : KVCache_Op<"cluster_barrier", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Synchronizes all threads of a cluster of thread blocks";
+  let description = [{
+    All threads of the cluster wait for each other. After it, each sees what the
+    others have stored before. The op states the clusters of its kernel: `blocks`
+    thread blocks that follow one another along y of the grid, whose number along
+    y is a multiple of it.
+
+    Constraints:
+    - (C1) `blocks` is from 2 to 8: larger clusters are not portable.
+    - (C2) the op is in GPU code, for a chip from sm_90 on.
+    - (C3) all such ops of a kernel have the same `blocks`, and all threads of a
+      cluster execute them together.
+
+    Example:
+
+    ```mlir
+    func.func @sync() {
+      kvcache.cluster_barrier {blocks = 4 : i64}
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    ConfinedAttr<I64Attr, [IntMinValue<2>, IntMaxValue<8>]>:$blocks);
+  let assemblyFormat = "attr-dict";
+}
+
 def KVCache_TileStoreOp : KVCache_Op<"tile_store"> {
   let summary = "Writes consecutive elements of a row of a tile";
   let description = [{

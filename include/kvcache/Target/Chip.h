@@ -76,7 +76,9 @@ enum class Feature : uint32_t {
   /// add, mul and fma of two f32 in one instruction. Other chips from sm_100 on
   /// accept these in PTX, and take two instructions.
   PairedF32 = 1 << 18,
-  LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/PairedF32)
+  /// Clusters of thread blocks, which access each other's shared memory.
+  Clusters = 1 << 19,
+  LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/Clusters)
 };
 
 /// The suffix of the name of a chip, which says which chips run its code.

@@ -42,6 +42,8 @@ LogicalResult check(Operation *op) {
     return checkTensorCopy(op);
   if (isa<MmaOp, MmaWaitOp>(op))
     return checkMatrixProduct(op);
+  if (isa<ClusterBarrierOp, ClusterLoadOp>(op))
+    return checkCluster(op);
   return isa<TmemAllocOp, TmemMmaOp, TmemCommitOp, TmemLoadOp, TmemStoreOp,
              TmemViewOp>(op)
              ? checkTensorMemory(op)
@@ -74,14 +76,16 @@ void kvcache::populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
                                             bool mayLoop) {
   populateTensorCopyPatterns(patterns, mayLoop);
   populateMatrixPatterns(patterns);
+  populateClusterPatterns(patterns);
   populateTensorMemoryPatterns(patterns, /*mayBranch=*/mayLoop);
 }
 
 void kvcache::addKVCacheToNVVMLegality(ConversionTarget &target) {
-  target.addIllegalOp<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp,
-                      TMAGather4Op, TMAGatherTileOp, TMAStoreOp, MmaOp,
-                      MmaWaitOp, TmemAllocOp, TmemMmaOp, TmemCommitOp,
-                      TmemLoadOp, TmemStoreOp, TmemViewOp>();
+  target
+      .addIllegalOp<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp,
+                    TMAGather4Op, TMAGatherTileOp, TMAStoreOp, MmaOp, MmaWaitOp,
+                    ClusterBarrierOp, ClusterLoadOp, TmemAllocOp, TmemMmaOp,
+                    TmemCommitOp, TmemLoadOp, TmemStoreOp, TmemViewOp>();
   // Lower only waits for stores.
   target.addDynamicallyLegalOp<WaitOp>(
       [](WaitOp op) { return !op.getToken().getDefiningOp<TMAStoreOp>(); });

@@ -28,6 +28,9 @@ void populateTensorCopyPatterns(RewritePatternSet &patterns, bool mayLoop);
 /// Adds the patterns that lower the ops of `MatrixOps.td`.
 void populateMatrixPatterns(RewritePatternSet &patterns);
 
+/// Adds the patterns that lower `cluster_barrier` and `cluster_load`.
+void populateClusterPatterns(RewritePatternSet &patterns);
+
 /// Adds the patterns that lower the ops of `TensorMemoryOps.td`. Without
 /// `mayBranch`, allocations stay.
 void populateTensorMemoryPatterns(RewritePatternSet &patterns, bool mayBranch);

@@ -38,6 +38,8 @@ public:
   int64_t countLayers() const;
   /// Rows of a sequence that may be split.
   int64_t getRows() const { return shape.rows; }
+  /// The most splits of a row.
+  int64_t getMax() const { return shape.splits; }
 
   /// Whether a sequence of `count` rows is computed as whole rows, or else as
   /// splits. A range instead of two conditions: ptxas then sees that threads

@@ -10,7 +10,7 @@
 
 #include "../Builders/Heads.h"
 #include "../PlanAttention/TileSizes.h"
-#include "RowNormalizer.h"
+#include "SplitStates.h"
 #include "Workspace.h"
 
 #include "kvcache/IR/CheckOps.h"
@@ -32,12 +32,7 @@ namespace {
 
 /// Teams of threads of a block, and splits of a team whose loads are under way.
 /// A team is at most a warp, so that a row of 128 floats is one access.
-constexpr int64_t kTeams = 8, kInFlight = 8;
-
-/// The exponent that probs are relative to, their sum, and the accumulator.
-struct SplitState {
-  Value rowMax, rowSum, acc;
-};
+constexpr int64_t kTeams = kAddedSplits, kInFlight = 8;
 
 /// How threads divide a query head of a row: blocks, threads of a team, and
 /// elements of a thread.
@@ -54,33 +49,6 @@ struct Division {
 /// first element.
 struct MergeThread {
   Value team, lane, queryHead, d;
-};
-
-/// Adds splits in f32.
-class SplitAdder {
-public:
-  SplitAdder(const Frame &frame, int64_t width) : f(frame), width(width) {}
-
-  SplitState getNone() const {
-    return {f.constant(kLowest), f.constant(0),
-            f.constant(f.vectorOf(width), 0)};
-  }
-
-  SplitState add(ArrayRef<SplitState> splits) const {
-    SplitState all = getNone();
-    all.rowMax = splits.front().rowMax;
-    for (const SplitState &split : splits.drop_front())
-      all.rowMax = f.max(all.rowMax, split.rowMax);
-    for (const SplitState &split : splits) {
-      Value rescale = f.exp2(f.sub(split.rowMax, all.rowMax));
-      all.rowSum = f.fma(rescale, split.rowSum, all.rowSum);
-      all.acc = f.fma(f.splat(rescale, width), split.acc, all.acc);
-    }
-    return all;
-  }
-
-  DeviceMath f;
-  int64_t width;
 };
 
 /// The states of teams, in the shared memory of a block.
@@ -224,26 +192,13 @@ private:
     auto [rowMax, rowSum] = workspace.loadState(number, thread.queryHead);
     Value acc =
         workspace.loadAcc(number, thread.queryHead, thread.d, division.width);
-    SplitState none = adder.getNone();
-    const DeviceMath &f = adder.f;
-    return {f.select(isSplit, rowMax, none.rowMax),
-            f.select(isSplit, rowSum, none.rowSum),
-            f.select(isSplit, acc, none.acc)};
+    return adder.selectIf(isSplit, {rowMax, rowSum, acc});
   }
 
   void storeRow(Value row, const SplitState &state) {
-    const DeviceMath &f = adder.f;
-    RowNormalizer normalizer(frame, RowOperands::get(op));
-    RowState scores{state.rowMax, state.rowSum, f.constant(1)};
-    RowState all = normalizer.addSink(scores, thread.queryHead);
-    Value quotient = normalizer.getQuotient(all, getHead(), thread.queryHead);
-    storeDense(frame, f.mul(state.acc, f.splat(quotient, division.width)),
-               op.getOut(), {row, thread.queryHead}, thread.d);
-    frame.runIf(frame.equal(thread.d, frame.index(0)), [&] {
-      normalizer.storeStatistics(scores, all,
-                                 op.getExponentBias().convertToFloat(), row,
-                                 thread.queryHead);
-    });
+    storeMerged(frame, RowOperands::get(op), state,
+                {row, thread.queryHead, thread.d, getHead()},
+                op.getExponentBias().convertToFloat());
   }
 
   /// The head of the cache whose scale the values have; null without one.

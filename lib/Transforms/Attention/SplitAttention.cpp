@@ -29,7 +29,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 LogicalResult kvcache::verifySplitsAreLeft(AttentionOp op) {
-  if (!op.getWorkspace() || op.getPartial())
+  if (!op.getWorkspace() || op.getPartial() || op.mergesInCluster())
     return success();
   return op.emitOpError("expects 'partial' with 'workspace': "
                         "'kvcache-split-attention' adds it, and the op that "
@@ -132,7 +132,8 @@ struct SplitAttention : kvcache::impl::SplitAttentionBase<SplitAttention> {
   void runOnOperation() override {
     SmallVector<AttentionOp> ops;
     getOperation()->walk([&](AttentionOp op) {
-      if (op.getWorkspace() && !op.getPartial() && !hasTensors(op))
+      if (op.getWorkspace() && !op.getPartial() && !op.mergesInCluster() &&
+          !hasTensors(op))
         ops.push_back(op);
     });
     for (AttentionOp op : ops) {

@@ -32,10 +32,10 @@ static int64_t countGroupHeads(AttentionOp op) {
 AttentionShape::AttentionShape(AttentionOp op)
     : config(op.getFields()),
       caches(op.getValueCache() ? Caches::Values : Caches::Latent),
-      tokens(op.getRows()        ? Tokens::Ids
-             : op.getWorkspace() ? Tokens::SequenceInSplits
-                                 : Tokens::Sequence),
-      hasSplits(op.getWorkspace()), heads(countGroupHeads(op)),
+      tokens(op.getRows()      ? Tokens::Ids
+             : op.splitsKeys() ? Tokens::SequenceInSplits
+                               : Tokens::Sequence),
+      hasSplits(op.splitsKeys()), heads(countGroupHeads(op)),
       keySize(op.getKeySize()), valueSize(getLastSize(op.getOut())),
       bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
       hasBegin(op.getWindow() || op.getChunk() || op.getRanges()),

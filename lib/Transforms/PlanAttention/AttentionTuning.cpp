@@ -52,7 +52,7 @@ std::string kvcache::describeShape(AttentionOp op) {
 /// those of a block begin where its first row sees a token.
 static bool dependsOnBlock(AttentionOp op) {
   bool hasBegin = op.getWindow() || op.getChunk() || op.getRanges();
-  bool hasSplitRows = op.getWorkspace() && op.getSplitOrDefault().getRows() > 1;
+  bool hasSplitRows = op.splitsKeys() && op.getSplitOrDefault().getRows() > 1;
   return hasBegin || hasSplitRows || op.getMaskRegion();
 }
 

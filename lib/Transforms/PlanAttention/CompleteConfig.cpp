@@ -22,11 +22,13 @@ static LogicalResult verifyHasNoTiles(AttentionOp op) {
       config.convertLoads = std::nullopt;
   config.dequant = std::nullopt;
   config.schedule = std::nullopt;
-  // A grid, and keys on the right, are what such a kernel has.
+  // A grid, keys on the right, and a second launch are what such a kernel has.
   if (config.persistent != 0)
     config.persistent = std::nullopt;
   if (config.swapAB != false)
     config.swapAB = std::nullopt;
+  if (config.merge != SplitMerge::Launch)
+    config.merge = std::nullopt;
   if (config == op.getFields())
     return success();
   return op.emitOpError(

@@ -48,6 +48,15 @@ static int64_t countExchangeBytes(const AttentionConfig &config) {
              : 0;
 }
 
+/// The bytes of a split that other blocks of the cluster read.
+static int64_t countSplitBytes(const AttentionShape &shape,
+                               const AttentionConfig &config) {
+  constexpr int64_t bytesOfNumber = 4;
+  return mergesInCluster(config)
+             ? *config.rows * countSplitColumns(shape.valueSize) * bytesOfNumber
+             : 0;
+}
+
 int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
                             const AttentionConfig &config) {
   bool isLatent = shape.caches == Caches::Latent;
@@ -59,7 +68,8 @@ int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
   int64_t raw = op.getRopeCache()
                     ? countPairBytes(op, *config.keys, *config.rawStages)
                     : *config.rawStages * *config.keys * tokenSize;
-  return 2 * elements + raw + countListBytes(op) + countExchangeBytes(config);
+  return 2 * elements + raw + countListBytes(op) + countExchangeBytes(config) +
+         countSplitBytes(shape, config);
 }
 
 /// The bytes of queries and of raw tiles that warps multiply, with scales of
@@ -72,7 +82,7 @@ static int64_t countRawBytes(AttentionOp op, const AttentionShape &shape,
   return 2 * *config.rows * shape.keySize +
          *config.keys *
              (*config.stages * (shape.keySize + shape.valueSize) + scaleBytes) +
-         countListBytes(op);
+         countListBytes(op) + countSplitBytes(shape, config);
 }
 
 int64_t kvcache::countSharedBytes(AttentionOp op, const AttentionShape &shape,

@@ -41,7 +41,7 @@ bool canDequantizeBoth(AttentionOp op, const AttentionShape &shape) {
 /// Whether the config asks for a matrix instruction.
 bool isMmaWanted(const AttentionShape &shape) {
   return shape.config.mma.value_or(MmaKind::None) != MmaKind::None ||
-         isSwapAB(shape.config);
+         isSwapAB(shape.config) || mergesInCluster(shape.config);
 }
 
 /// Warps or warpgroups that share an accumulator. Tensor memory has all of it.
@@ -72,6 +72,9 @@ bool fits(const TilesChoice &choice, const AttentionShape &shape, int64_t rows,
           const Target &target) {
   // Fields that are set are kept.
   if (shape.config.mma && *shape.config.mma != choice.mma)
+    return false;
+  // Other warps than those that multiply would have to execute its barriers.
+  if (mergesInCluster(shape.config) && choice.mma != MmaKind::Sync)
     return false;
   if (choice.rows && shape.config.rows && choice.rows != rows)
     return false;
@@ -138,7 +141,8 @@ int64_t choosePersistentBlocks(AttentionOp op, const AttentionShape &shape,
                                const Target &target) {
   if (shape.config.persistent)
     return *shape.config.persistent;
-  if (shape.tokens != Tokens::SequenceInSplits || !target.has(kPersistent))
+  if (shape.tokens != Tokens::SequenceInSplits ||
+      mergesInCluster(shape.config) || !target.has(kPersistent))
     return 0;
   int64_t bytes = countSharedBytes(op, shape, plan);
   int64_t byMemory = target.sharedBytes / (bytes + kReserved);
@@ -169,6 +173,7 @@ AttentionConfig makePlan(AttentionOp op, const AttentionShape &shape,
   plan.convertLoads = countLoads(choice, shape);
   plan.schedule = Schedule::Prefetch;
   plan.l2Hint = chooseHint(op, shape, *plan.rows);
+  plan.merge = shape.config.merge;
   int64_t most =
       choice.bytes == kChip ? target.sharedBytes - kBesideTiles : choice.bytes;
   auto hasRoom = [&] { return countBytes(op, shape, plan) <= most; };
@@ -362,6 +367,9 @@ std::string findConfigObstacle(AttentionOp op, const AttentionShape &shape,
     return refuse("acc_shares", *plan.accShares, *config.accShares);
   if (config.rawStages && config.rawStages != plan.rawStages)
     return refuse("raw_stages", *plan.rawStages, *config.rawStages);
+  if (mergesInCluster(config) && !target.has(Feature::Clusters))
+    return "'merge' = launch on chips without clusters, which need " +
+           getChipsWith(Feature::Clusters) + ", got cluster";
   if (isSwapAB(config) && !isSwapAB(plan))
     return "'swap_ab' = false here, got true";
   if (config.convertLoads && !plan.convertLoads)

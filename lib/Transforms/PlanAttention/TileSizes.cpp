@@ -34,6 +34,10 @@ bool kvcache::isPersistent(const AttentionConfig &config) {
   return config.persistent.value_or(0) != 0;
 }
 
+bool kvcache::mergesInCluster(const AttentionConfig &config) {
+  return config.merge == SplitMerge::Cluster;
+}
+
 int64_t kvcache::countThreads(const AttentionConfig &config) {
   if (hasRoles(config))
     return *config.rows;
@@ -50,6 +54,11 @@ int64_t kvcache::countProducerWarps(const AttentionConfig &config) {
 
 int64_t kvcache::countAhead(const AttentionConfig &config) {
   return std::max(*config.stages - 1, *config.rawStages);
+}
+
+int64_t kvcache::countSplitColumns(int64_t valueSize) {
+  constexpr int64_t margin = 8;
+  return valueSize + margin;
 }
 
 EvictionAttr kvcache::getHint(MLIRContext *context,

@@ -46,6 +46,9 @@ bool hasRoles(const AttentionConfig &config);
 /// Whether a block takes work items until there are none.
 bool isPersistent(const AttentionConfig &config);
 
+/// Whether the blocks of a cluster merge their splits.
+bool mergesInCluster(const AttentionConfig &config);
+
 /// Threads of a block that multiply, or compute the softmax.
 int64_t countThreads(const AttentionConfig &config);
 /// Warps that do nothing but copy tiles; 0 where all do.
@@ -54,6 +57,11 @@ int64_t countProducerWarps(const AttentionConfig &config);
 int64_t countAhead(const AttentionConfig &config);
 /// How long lines of the cache stay in the L2 cache; null without a hint.
 EvictionAttr getHint(MLIRContext *context, const AttentionConfig &config);
+
+/// Columns of the tile in which a block keeps a split of its rows, for others
+/// of its cluster: the accumulator, and the state of the row in a margin. It
+/// spreads the rows of a store over the banks.
+int64_t countSplitColumns(int64_t valueSize);
 
 /// The number of tokens that the first token of a tile in a page is a multiple
 /// of, if it is that of a tile.

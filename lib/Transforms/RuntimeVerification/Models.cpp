@@ -56,9 +56,9 @@ void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
     attach<PagedCollectionOp, ContinuousCollectionOp, PagedCacheOp,
            ContinuousCacheOp, PagedViewOp, ContinuousViewOp, NumKVRowsOp,
            NumScaleRowsOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,
-           TileStoreOp, TileOffsetOp, MmaOp, TmemMmaOp, TmemLoadOp, TmemStoreOp,
-           TmemViewOp, FragmentLoadOp, FragmentStoreOp, FragmentMmaOp,
-           StoreRowsOp, StoreSplitOp>(context);
+           ClusterLoadOp, TileStoreOp, TileOffsetOp, MmaOp, TmemMmaOp,
+           TmemLoadOp, TmemStoreOp, TmemViewOp, FragmentLoadOp, FragmentStoreOp,
+           FragmentMmaOp, StoreRowsOp, StoreSplitOp>(context);
     // The dialects of what checks are made of.
     context->loadDialect<arith::ArithDialect, memref::MemRefDialect,
                          scf::SCFDialect>();

@@ -96,6 +96,9 @@ static void checkView(CheckBuilder &c, TmemViewOp op) {
 void kvcache::checkTiles(CheckBuilder &c, Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](TileLoadOp op) { checkTile(c, op, getNumLanes(op.getType())); })
+      .Case([&](ClusterLoadOp op) {
+        checkTile(c, op, getNumLanes(op.getType()));
+      })
       .Case([&](TileStoreOp op) {
         checkTile(c, op, getNumLanes(op.getValue().getType()));
       })

@@ -9,6 +9,9 @@
 #include "FragmentResults.h"
 
 #include "kvcache/IR/FragmentRowOps.h"
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -16,7 +19,8 @@ using namespace mlir::kvcache;
 FragmentResults::RowPlace FragmentResults::getPlace(Value blockRow) const {
   auto [i, queryHead] = block.getRow(blockRow);
   Value count = frame.mul(block.rows.count, block.kernel.shape.packed);
-  return {i, queryHead, frame.below(frame.toI32(blockRow), frame.toI32(count))};
+  return {blockRow, i, queryHead,
+          frame.below(frame.toI32(blockRow), frame.toI32(count))};
 }
 
 Value FragmentResults::mapRows(const RowStates &states, Compute compute) const {
@@ -109,5 +113,41 @@ void FragmentResults::storeSplit(const RowStates &states, Value split) const {
   emitPlaces(store.getBody(), [&](const RowPlace &place) -> SmallVector<Value> {
     return {workspace.getSplit(frame.add(block.rows.work.slot, place.i), split),
             place.queryHead, place.isThere};
+  });
+}
+
+/// The elements of a tile of f32 as a memref, from a column on.
+static Value viewColumns(const Frame &frame, Value tile, int64_t first,
+                         int64_t columns) {
+  OpBuilder &builder = frame.builder;
+  auto type = cast<TileType>(tile.getType());
+  MemRefType bytes = type.getMemoryType();
+  Value memory = TileMemoryOp::create(builder, frame.loc, bytes, tile);
+  auto all = MemRefType::get({type.getRows(), type.getColumns()},
+                             type.getElementType(), MemRefLayoutAttrInterface(),
+                             bytes.getMemorySpace());
+  Value view = memref::ViewOp::create(builder, frame.loc, all, memory,
+                                      frame.index(0), ValueRange());
+  int64_t sizes[] = {type.getRows(), columns},
+          strides[] = {type.getColumns(), 1};
+  auto part = MemRefType::get(
+      sizes, type.getElementType(),
+      StridedLayoutAttr::get(builder.getContext(), first, strides),
+      bytes.getMemorySpace());
+  return memref::ReinterpretCastOp::create(builder, frame.loc, part, view,
+                                           first, sizes, strides);
+}
+
+void FragmentResults::storeSplitTile(const RowStates &states,
+                                     Value tile) const {
+  int64_t elements = block.getSizes().valueSize;
+  Value accs = viewColumns(frame, tile, /*first=*/0, elements);
+  auto store = StoreSplitOp::create(
+      frame.builder, frame.loc, states.accs.front(), states.reference,
+      states.rowSum, firstRow, firstColumn, accs,
+      viewColumns(frame, tile, elements, /*columns=*/2), b.getThread(),
+      getAlignment(states.accs.front(), accs));
+  emitPlaces(store.getBody(), [](const RowPlace &place) -> SmallVector<Value> {
+    return {place.blockRow, place.isThere};
   });
 }

@@ -39,12 +39,15 @@ public:
   void storeOutputs(const RowStates &states) const;
   /// Stores a split of the rows into the workspace.
   void storeSplit(const RowStates &states, Value split) const;
+  /// Stores a split of the rows into a tile, whose last columns have their
+  /// states.
+  void storeSplitTile(const RowStates &states, Value tile) const;
 
 private:
-  /// Where a row is stored: its number among those of the sequence, its query
-  /// head, and whether it is there.
+  /// Where a row is stored: its number in the block and among those of the
+  /// sequence, its query head, and whether it is there.
   struct RowPlace {
-    Value i, queryHead, isThere;
+    Value blockRow, i, queryHead, isThere;
   };
   RowPlace getPlace(Value blockRow) const;
 

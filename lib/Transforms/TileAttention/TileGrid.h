@@ -19,7 +19,7 @@ namespace mlir::kvcache {
 /// split, its split of the tokens.
 struct TileWork {
   Value sequence, number;
-  /// Null without a workspace.
+  /// Null if no rows are split.
   Value isWhole, split;
   /// If they are split, the slot of the sequence's row 0, or of the sparse row:
   /// without a schedule a function of the block's number, which costs no
@@ -30,7 +30,7 @@ struct TileWork {
   Value carried, columns;
   /// The thread, the head of the caches, and the first query head.
   Value thread, head, firstHead;
-  /// The workspace; null without one.
+  /// The workspace; null without one, or if clusters merge splits.
   std::shared_ptr<const Workspace> workspace;
 };
 

@@ -8,6 +8,8 @@
 
 #include "WorkItems.h"
 
+#include "../PlanAttention/ExponentBias.h"
+#include "ClusterMerge.h"
 #include "TilePipe.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -38,7 +40,7 @@ void WorkItems::storeQueries(const QueryStage &queries, Value tiles,
 
 void WorkItems::attendRows(const TileWork &work,
                            const WorkItemCode &code) const {
-  bool isSplit = work.workspace != nullptr;
+  bool isSplit = work.isWhole != nullptr;
   RowsPlace place = RowsPlace::find(kernel, work);
   Value hasRows = frame.below(place.first, place.sequence.count);
   if (isSplit)
@@ -57,11 +59,36 @@ void WorkItems::attendRows(const TileWork &work,
       block.place(rows, seen);
       return code.forResults(code.attend(), storeOutputs);
     }
+    if (mergesInCluster(kernel.config))
+      return attendInCluster(rows, seen, code);
     TokenSplit split = TokenSplit::find(kernel, work, seen);
     frame.runIf(frame.below(split.number, split.count), [&] {
       block.place(rows, split.restrict(frame, seen));
       storeResults(split, code.attend(), code);
     });
+  });
+}
+
+// All blocks of a cluster have the same rows, and so the same number of splits,
+// unless they have whole rows, which have one split each.
+void WorkItems::attendInCluster(const BlockRows &rows, const SeenTokens &seen,
+                                const WorkItemCode &code) const {
+  ClusterMerge cluster(block);
+  cluster.allocate();
+  TokenSplit split = TokenSplit::find(kernel, rows.work, seen);
+  Value isWhole = frame.equal(split.count, frame.index(1));
+  frame.runIf(frame.below(split.number, split.count), [&] {
+    block.place(rows, split.restrict(frame, seen));
+    code.forResults(code.attend(), [&](const FragmentResults &results,
+                                       const RowStates &states) {
+      frame.runIf(
+          isWhole, [&] { results.storeOutputs(states); },
+          [&] { results.storeSplitTile(states, cluster.getTile()); });
+    });
+  });
+  frame.runIf(frame.below(frame.index(1), split.count), [&] {
+    block.place(rows, seen);
+    cluster.merge(split.count, getExponentBias(block.getOp(), kernel.config));
   });
 }
 

@@ -52,6 +52,9 @@ public:
 
 private:
   void attendRows(const TileWork &work, const WorkItemCode &code) const;
+  /// Computes a split of rows that see `seen`, which the cluster merges.
+  void attendInCluster(const BlockRows &rows, const SeenTokens &seen,
+                       const WorkItemCode &code) const;
   void attendScheduled(const ScheduledTile &tile, const WorkItemCode &code);
   /// Finds the rows of a work item, and the split of their tokens.
   TokenSplit placeWork(const TileWork &work) const;

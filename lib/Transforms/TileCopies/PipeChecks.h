@@ -11,6 +11,7 @@
 
 #include "Choice.h"
 
+#include "kvcache/IR/PipeOps.h"
 #include "kvcache/IR/TileOps.h"
 
 namespace mlir::kvcache {

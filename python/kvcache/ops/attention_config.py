@@ -15,6 +15,7 @@ _WORDS = {
     "dequant": ("tile", "registers"),
     "l2_hint": ("evict_first", "evict_normal", "evict_last"),
     "schedule": ("pipelined", "ping_pong", "prefetch", "seesaw", "roles"),
+    "merge": ("launch", "cluster"),
 }
 _NUMBERS: dict[str, tuple[int, ...] | range] = {
     "rows": (16, 32, 64, 128, 256),
@@ -59,6 +60,10 @@ class AttentionConfig:
             ``"seesaw"`` is for latent caches: warpgroups have every second tile.
             ``"roles"`` is for prompts in tensor memory: two query tiles, whose warps copy,
             multiply, or compute exponentials.
+        merge: Where splits are merged: by a second ``"launch"``, the default, or by the
+            ``"cluster"`` of thread blocks that compute the splits of the same rows, on
+            sm_90 and newer. A cluster needs no workspace, and has at most 8 splits. The
+            results have the same bits.
     """
 
     mma: str | None = None
@@ -73,6 +78,7 @@ class AttentionConfig:
     persistent: int | None = None
     l2_hint: str | None = None
     schedule: str | None = None
+    merge: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in self.given.items():
@@ -87,6 +93,15 @@ class AttentionConfig:
                 object.__setattr__(self, name, int(value))
         if self.mma == "none" and self.given.keys() - {"mma", "l2_hint"}:
             raise ValueError("expects no field but 'l2_hint' with mma='none'")
+        if self.merge == "cluster":
+            if self.persistent:
+                raise ValueError(
+                    f"expects 'persistent' to be 0 with merge='cluster', got {self.persistent}"
+                )
+            if self.mma not in (None, "mma_sync"):
+                raise ValueError(
+                    f"expects 'mma' to be 'mma_sync' with merge='cluster', got {self.mma!r}"
+                )
         if self.swap_ab and self.rows not in (None, 16, 32):
             raise ValueError(f"expects 'rows' to be 16 or 32 with 'swap_ab', got {self.rows}")
 

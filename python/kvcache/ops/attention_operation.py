@@ -130,7 +130,7 @@ class Attention(LayerOperation):
         return splits
 
     def workspace_size(self, batch: int) -> int:
-        """The bytes of the workspace for ``batch`` sequences; 0 without splits."""
+        """The bytes of the workspace for ``batch`` sequences; 0 without one."""
         check_positive(batch=batch)
         return self._spec.count_bytes(int(batch))
 
@@ -188,7 +188,7 @@ class Attention(LayerOperation):
                 made with them. The lengths of the inputs are ignored then. Each call
                 copies int64 ones. If a sequence has fewer tokens than queries, its first
                 queries stand before token 0: they see nothing if causal.
-            workspace: The workspace, int8 [bytes], if it was made with splits. It has
+            workspace: The workspace, int8 [bytes], if ``workspace_size`` is not 0. It has
                 at least ``workspace_size`` bytes, aligned to 16, and is zeroed once and
                 after each call that raises. Operations may share it, one call at a
                 time. By default, the operation keeps one for each stream of a GPU, or

@@ -69,7 +69,7 @@ def _outputs(spec: AttentionSpec) -> dict[str, str]:
     """The types of what is written besides ``out`` and ``lse``."""
     maxima = {"max_logits": f"memref<?x{spec.query_heads}xf32>"}
     workspace = {"workspace": "memref<?xi8>"}
-    return {**(maxima if spec.max_logits else {}), **(workspace if spec.splits else {})}
+    return {**(maxima if spec.max_logits else {}), **(workspace if spec.has_workspace else {})}
 
 
 def _ranges(spec: AttentionSpec) -> dict[str, str]:

@@ -19,6 +19,8 @@ from .regions import ScoreRegions
 from .sources import LayerSpec
 from .splits import MOST, Splits
 
+_CLUSTER_BLOCKS = 8  # of a cluster on every chip that has clusters
+
 _FLAGS = (
     "causal",
     "mask",
@@ -99,6 +101,8 @@ class AttentionSpec:
             raise ValueError(
                 "expects 'persistent' or 'scheduled_blocks' only with 'split_tokens'"
             )
+        if self.config.merge == "cluster":
+            self._check_cluster()
         self._check_seen()
         self._check_sizes()
         flags = {name: bool(flag) for name, flag in flags.items()}
@@ -113,6 +117,20 @@ class AttentionSpec:
             value_dim=int(self.value_dim),
             query_rope=_to_int(self.query_rope),
         )
+
+    def _check_cluster(self) -> None:
+        """Raises for options of an operation whose splits no cluster merges."""
+        if self.splits is None:
+            raise ValueError(
+                "expects 'merge' to be 'cluster' only with 'split_tokens'"
+            )
+        if not 2 <= self.splits.most <= _CLUSTER_BLOCKS:
+            raise ValueError(
+                f"expects 'max_splits' to be from 2 to {_CLUSTER_BLOCKS} with "
+                f"merge='cluster', got {self.splits.most}"
+            )
+        if self.rows:
+            raise ValueError("expects no 'rows' with merge='cluster'")
 
     def _check_seen(self) -> None:
         """Raises for contradictions in the tokens that a query sees."""
@@ -177,15 +195,20 @@ class AttentionSpec:
         }
         return {name: type_ for name, type_ in types.items() if getattr(self, name)}
 
+    @property
+    def has_workspace(self) -> bool:
+        """Whether splits are in a workspace: a cluster merges them without one."""
+        return self.splits is not None and self.config.merge != "cluster"
+
     def count_bytes(self, batch: int) -> int:
-        """The bytes of the workspace for ``batch`` sequences; 0 without splits."""
+        """The bytes of the workspace for ``batch`` sequences; 0 without one."""
         per_sequence, fixed = self.workspace_bytes
         return batch * per_sequence + fixed
 
     @cached_property
     def workspace_bytes(self) -> tuple[int, int]:
         """The bytes of the workspace for each sequence, and those for all."""
-        if self.splits is None:
+        if self.splits is None or not self.has_workspace:
             return 0, 0
         sizes = self.query_heads, self.value_dim, self.splits.most, self.splits.rows
         return extension().workspace_bytes(*sizes)

@@ -31,11 +31,11 @@ class Workspaces:
     def take(
         self, given: Array | None, batch: int, arrays: Sequence[Array]
     ) -> tuple[Array, ...]:
-        """The workspace as arguments; empty without splits.
+        """The workspace as arguments; empty without one.
 
         The other arrays of the call determine its GPU and stream.
         """
-        if self._spec.splits is None:
+        if not self._spec.has_workspace:
             check_given("workspace", given, False)
             return ()
         size = self._spec.count_bytes(batch)

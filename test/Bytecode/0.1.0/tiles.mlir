@@ -18,6 +18,11 @@ module {
     %4 = kvcache.tile_memory %0 : !kvcache.tile<64x128xbf16, swizzle_128b> -> memref<16384xi8, #gpu.address_space<workgroup>>
     return %1, %2, %3, %4 : vector<8xbf16>, bf16, index, memref<16384xi8, #gpu.address_space<workgroup>>
   }
+  func.func @clusters(%arg0: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg1: index, %arg2: index, %arg3: index) -> vector<8xbf16> {
+    kvcache.cluster_barrier {blocks = 4 : i64}
+    %0 = kvcache.cluster_load %arg0[%arg1, %arg2] rank %arg3 : !kvcache.tile<64x128xbf16, swizzle_128b> -> vector<8xbf16>
+    return %0 : vector<8xbf16>
+  }
   func.func @offsets_of_constants_fold(%arg0: !kvcache.tile<64x128xbf16, swizzle_128b>) -> (index, index) {
     %c9 = arith.constant 9 : index
     %c70 = arith.constant 70 : index

@@ -53,7 +53,7 @@ func.func @window(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 
 // (C7)
 func.func @c7_no_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'split' only with 'workspace'}}
+  // expected-error @below {{expects 'split' only with 'workspace', or with 'merge = cluster' in 'config'}}
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {split = #kvcache.split<rows = 4>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
@@ -364,4 +364,99 @@ func.func @earlier_name_in_generic_form(%batch: index) -> index {
   // expected-error @below {{'kvcache.workspace_size' op has no attribute 'max_splits': its fields are in 'split'}}
   %bytes = "kvcache.workspace_size"(%batch) <{query_heads = 32 : i64, value_size = 128 : i64}> {max_splits = 16 : i64} : (index) -> index
   return %bytes : index
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C4) of the config
+func.func @cluster_of_a_persistent_kernel(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'persistent' to be 0 with 'merge = cluster', got 8}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {split = #kvcache.split<max = 4>, config = #kvcache.attention_config<persistent = 8, merge = cluster>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C5) of the config
+func.func @cluster_with_wgmma(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'mma' to be mma_sync with 'merge = cluster', got wgmma}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {split = #kvcache.split<max = 4>, config = #kvcache.attention_config<mma = wgmma, merge = cluster>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+func.func @unknown_merge(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects one of launch, cluster, got block}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<merge = block>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C26)
+func.func @cluster_of_nine_splits(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'max' of 'split' to be from 2 to 8 with 'merge = cluster' in 'config', got 9}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {split = #kvcache.split<max = 9>, config = #kvcache.attention_config<merge = cluster>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C26)
+func.func @cluster_of_one_split(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'max' of 'split' to be from 2 to 8 with 'merge = cluster' in 'config', got 1}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {split = #kvcache.split<max = 1>, config = #kvcache.attention_config<merge = cluster>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C26)
+func.func @cluster_of_default_splits(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'max' of 'split' to be from 2 to 8 with 'merge = cluster' in 'config', got 32}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<merge = cluster>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C27)
+func.func @partial_of_a_cluster(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{expects no 'partial' with 'merge = cluster' in 'config'}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {partial, split = #kvcache.split<max = 4>, config = #kvcache.attention_config<mma = mma_sync, rows = 16, keys = 64, dequant = tile, merge = cluster>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
+!cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
+
+// (C27)
+func.func @rows_of_a_cluster(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %r: memref<?x?xi32>) {
+  // expected-error @below {{expects no 'rows' with 'merge = cluster' in 'config'}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {split = #kvcache.split<max = 4>, config = #kvcache.attention_config<merge = cluster>} rows %r
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x?xi32>
+  return
 }

@@ -250,3 +250,39 @@ func.func @offset_of_a_row_of_32_bits(%kt: !kt, %i: i32) {
   %0 = "kvcache.tile_offset"(%kt, %i, %i) : (!kt, i32, i32) -> index
   return
 }
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c1_cluster_load_of_another_type(%kt: !kt, %i: index) {
+  // expected-error @below {{'kvcache.cluster_load' op expects 'result' to have the tile's element type ('bf16'), got 'f16'}}
+  %v = kvcache.cluster_load %kt[%i, %i] rank %i : !kt -> vector<8xf16>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c2_cluster_load_of_32_bytes(%kt: !kt, %i: index) {
+  // expected-error @below {{'kvcache.cluster_load' op expects 'result' to have a power of two of lanes, and at most 16 bytes, got 'vector<16xbf16>'}}
+  %v = kvcache.cluster_load %kt[%i, %i] rank %i : !kt -> vector<16xbf16>
+  return
+}
+
+// -----
+
+func.func @c1_cluster_of_16() {
+  // expected-error @below {{attribute 'blocks' failed to satisfy constraint: 64-bit signless integer attribute whose minimum value is 2 whose maximum value is 8}}
+  kvcache.cluster_barrier {blocks = 16 : i64}
+  return
+}
+
+// -----
+
+func.func @c1_cluster_of_one() {
+  // expected-error @below {{attribute 'blocks' failed to satisfy constraint: 64-bit signless integer attribute whose minimum value is 2 whose maximum value is 8}}
+  kvcache.cluster_barrier {blocks = 1 : i64}
+  return
+}

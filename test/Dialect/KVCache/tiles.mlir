@@ -39,6 +39,16 @@ func.func @ops(%i: index, %j: index) -> (vector<8xbf16>, bf16, index, !memory) {
   return %v, %s, %o, %m : vector<8xbf16>, bf16, index, !memory
 }
 
+// CHECK-LABEL: func.func @clusters(
+// CHECK-SAME:    %[[TILE:.*]]: !kvcache.tile<{{.*}}>, %[[I:.*]]: index, %[[J:.*]]: index, %[[R:.*]]: index)
+// CHECK:         kvcache.cluster_barrier {blocks = 4 : i64}
+// CHECK:         kvcache.cluster_load %[[TILE]][%[[I]], %[[J]]] rank %[[R]] : !kvcache.tile<64x128xbf16, swizzle_128b> -> vector<8xbf16>
+func.func @clusters(%kt: !kt, %i: index, %j: index, %rank: index) -> vector<8xbf16> {
+  kvcache.cluster_barrier {blocks = 4 : i64}
+  %v = kvcache.cluster_load %kt[%i, %j] rank %rank : !kt -> vector<8xbf16>
+  return %v : vector<8xbf16>
+}
+
 // Row 9, column 70 of chunk 1: 8192 + 9 * 128 + 12, in unit 0 of line 9, which
 // lies in unit 1.
 // FOLD-LABEL: func.func @offsets_of_constants_fold(

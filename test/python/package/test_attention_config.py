@@ -82,6 +82,9 @@ def test_field_that_the_kernel_lacks_is_an_error(fields, chip, message):
         ({"persistent": -1}, "expects 'persistent' to be from 0 to 1048576, got -1"),
         ({"mma": "none", "keys": 64}, "expects no field but 'l2_hint' with mma='none'"),
         ({"swap_ab": True, "rows": 64}, "expects 'rows' to be 16 or 32 with 'swap_ab', got 64"),
+        ({"merge": "block"}, "expects 'merge' to be one of \\('launch', 'cluster'\\), got 'block'"),
+        ({"merge": "cluster", "mma": "wgmma"}, "expects 'mma' to be 'mma_sync' with merge='cluster', got 'wgmma'"),
+        ({"merge": "cluster", "persistent": 8}, "expects 'persistent' to be 0 with merge='cluster', got 8"),
     ],
 )
 def test_field_out_of_range_is_rejected(fields, message):

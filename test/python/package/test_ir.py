@@ -87,9 +87,9 @@ VALUES = [
         {"keys": 512, "max": 32, "rows": 4},
     ),
     (
-        AttentionConfigAttr((2, 0, 128, -1, -1, -1, -1, -1, -1, -1, 2, -1)),
+        AttentionConfigAttr((2, 0, 128, -1, -1, -1, -1, -1, -1, -1, 2, -1, -1)),
         "#kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, l2_hint = evict_last>",
-        {"numbers": (2, 0, 128, -1, -1, -1, -1, -1, -1, -1, 2, -1)},
+        {"numbers": (2, 0, 128, -1, -1, -1, -1, -1, -1, -1, 2, -1, -1)},
     ),
     (
         PagedCollectionType("bf16", KV, page_size=64),
