@@ -138,7 +138,7 @@ _BUFFERIZE = (
 def why_not_lowered(source: str) -> str:
     """Describes an error of lowering an example's functions; empty if there is none.
 
-    TMA and matrix products need a chip.
+    Clusters, TMA and matrix products need a chip.
     """
     expand = "--kvcache-expand-ops"
     if "tensor<" in source:
@@ -149,7 +149,7 @@ def why_not_lowered(source: str) -> str:
     passes = [expand, "--kvcache-expand-copies", "--convert-kvcache-to-memref"]
     has_fragments = "!kvcache.fragment" in source
     multiplies = "kvcache.mma" in source or (has_fragments and "kvcache.tmem" not in source)
-    if multiplies or re.search(r"(?<!!)kvcache\.(?:tma|tmem)_", source):
+    if multiplies or re.search(r"(?<!!)kvcache\.(?:cluster|tma|tmem)_", source):
         source = as_device_code(source)
         attach = f"--kvcache-attach-targets=chip={'sm_90a' if multiplies else 'sm_100a'}"
         lower = ["--kvcache-lower-fragments"] if has_fragments else []
