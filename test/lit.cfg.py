@@ -59,3 +59,5 @@ if shutil.which("nvdisasm", path=config.environment["PATH"]):
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%toolkit", os.path.dirname(os.path.dirname(os.path.realpath(ptxas)))))
+if "quick" in lit_config.params:  # leaves out tests that take more than two seconds
+    config.available_features.add("quick")

@@ -1,4 +1,5 @@
 // REQUIRES: ptxas
+// UNSUPPORTED: quick
 
 // What is compiled for a chip assembles for it, and spills nothing.
 

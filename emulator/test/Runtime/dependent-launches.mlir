@@ -1,3 +1,5 @@
+// UNSUPPORTED: quick
+
 // Programmatic launches overlap the launch before: their blocks begin before its
 // last block has ended, as many as the seed says. What waits, or is ordered in
 // another way, gets what the launch before has written.

@@ -1,3 +1,5 @@
+// UNSUPPORTED: quick
+
 // Operations that would stop the host, or never end: an error of the kernel instead.
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime

@@ -1,3 +1,5 @@
+// UNSUPPORTED: quick
+
 // Instructions that end a kernel, or a thread of it.
 
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir

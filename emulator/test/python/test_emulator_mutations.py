@@ -430,6 +430,7 @@ def attend_in_seesaw(program):
     return out
 
 
+@pytest.mark.long
 def test_warpgroups_that_share_scores():
     """Parts of tiles with barriers of their own, turns, and probs in the place of ropes."""
     params = kvcache.KVCacheParams("bf16", 1, 448, page_size=16, total_num_layers=1, is_mla=True)
@@ -471,6 +472,7 @@ def attend_by_roles(program):
 SEEN = ("drop nvvm.fence.proxy 3", "drop nvvm.bar.warp.sync 2")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("window, syncs, seen, least", [(None, 1, (), 46), (300, 3, SEEN, 48)], ids=["all", "window"])
 def test_warps_with_roles(window, syncs, seen, least):
     """Copies, products that free the slots which they read, and the softmax of two query tiles."""
@@ -493,6 +495,7 @@ def test_warps_with_roles(window, syncs, seen, least):
     check(operation.source, "attention_kernel", "sm_100a", attend_by_roles, least, benign)
 
 
+@pytest.mark.long
 def test_warpgroups_in_turns():
     """Turns, of which the last one is only taken, stages, and products in flight across exponentials."""
     source = with_launcher(examples.source("attention_pingpong"), "attention_pingpong", (384, 1))

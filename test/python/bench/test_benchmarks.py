@@ -341,6 +341,7 @@ def test_errors_are_printed_in_a_line(message, summary):
     assert contenders.summarize(message) == summary
 
 
+@pytest.mark.long
 def test_a_process_that_fails_dies_or_hangs_says_so():
     python = [sys.executable, "-c"]
     assert contenders._run(*python, "import sys; open(sys.argv[1], 'w').write('ptx')") == "ptx"

@@ -44,6 +44,7 @@ def make_step(rng):
     return manager, manager.inputs([0, 1, 2])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("target", "seed"),
     [

@@ -30,6 +30,7 @@ def configurations(draw):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_failures", [False, True])
 @given(configuration=configurations(), seed=st.integers(0, 2**32))
 @examples(12)

@@ -176,6 +176,7 @@ def run_history(seed):
     return events
 
 
+@pytest.mark.long
 def test_histories_cover_all_events():
     events = sum((run_history(seed) for seed in range(20)), Counter())
     assert set(events) == {"found", "prefetched", "pages from store", "find", "put", "get", "lie"}

@@ -265,6 +265,7 @@ def compile_all(chip: str, pipeline: str, *options: str) -> str:
     return run.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chip", ["sm_80", *NEWEST])
 def test_the_emulator_has_every_instruction_or_says_so(chip):
     compile_all(chip, "emulator")
@@ -291,6 +292,7 @@ def compile_to_ptx(chip: str, folder) -> str:
     return texts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chip", OTHERS)
 def test_every_instruction_compiles_or_is_an_error(chip, tmp_path):
     compile_to_ptx(chip, tmp_path)

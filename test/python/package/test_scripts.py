@@ -171,6 +171,7 @@ def test_lint_rejects_arguments(clone, arguments):
     assert done.returncode == 1 and not calls and f"unknown option '{arguments[-1]}'" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python 3.12 and newer have headers of their own")
 def test_wheel_unpacks_one_archive_of_headers(clone):
     """An archive of an earlier run, which failed, is not unpacked."""

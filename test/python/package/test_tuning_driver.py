@@ -75,6 +75,7 @@ def test_tuned_operation_has_the_bits_of_the_planned_one(driver, monkeypatch):
 COMMAND = ["tune", "2x40", "1x20x20", "--heads", "4/1", "--head-dim", "32", "--target", f"cuda:{CHIP}", "--seconds", "2"]
 
 
+@pytest.mark.long
 def test_command_prints_times_and_writes_a_file(driver, folder, capsys):
     file = folder / "own.json"
     with driver.idle():
