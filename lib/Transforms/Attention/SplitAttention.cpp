@@ -28,8 +28,13 @@ namespace mlir::kvcache {
 using namespace mlir;
 using namespace mlir::kvcache;
 
+/// Whether an op has splits in a workspace, and no op that merges them yet.
+static bool lacksMerge(AttentionOp op) {
+  return op.getWorkspace() && !op.getPartial() && !op.mergesInCluster();
+}
+
 LogicalResult kvcache::verifySplitsAreLeft(AttentionOp op) {
-  if (!op.getWorkspace() || op.getPartial() || op.mergesInCluster())
+  if (!lacksMerge(op))
     return success();
   return op.emitOpError("expects 'partial' with 'workspace': "
                         "'kvcache-split-attention' adds it, and the op that "
@@ -132,8 +137,7 @@ struct SplitAttention : kvcache::impl::SplitAttentionBase<SplitAttention> {
   void runOnOperation() override {
     SmallVector<AttentionOp> ops;
     getOperation()->walk([&](AttentionOp op) {
-      if (op.getWorkspace() && !op.getPartial() && !op.mergesInCluster() &&
-          !hasTensors(op))
+      if (lacksMerge(op) && !hasTensors(op))
         ops.push_back(op);
     });
     for (AttentionOp op : ops) {
