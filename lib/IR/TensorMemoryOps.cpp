@@ -69,6 +69,21 @@ static Type getElementOf(Value operand) {
   return cast<TmemTileType>(operand.getType()).getElementType();
 }
 
+/// The rows of A that a block of a pair has, and the most columns of B that it
+/// has for an instruction.
+static constexpr int64_t kPairRows = 64, kPairColumns = 128;
+
+int64_t TmemMmaOp::getSizeM() {
+  return getPair() ? kPairRows : getD().getType().getRows();
+}
+
+int64_t TmemMmaOp::countProducts() {
+  TmemTileType d = getD().getType();
+  if (getPair())
+    return d.getColumns() > kPairColumns ? 2 : 1;
+  return d.getNumProducts();
+}
+
 int64_t TmemMmaOp::getSizeK() {
   TypedValue<TileType> tile = getTileA();
   if (!tile)
@@ -125,16 +140,17 @@ static LogicalResult verifyA(TmemMmaOp op) {
   if (op.getMajorA() != Major::K)
     return op.emitOpError("expects 'major_a' to be k_major, because 'a' is in "
                           "tensor memory");
-  int64_t rows = cast<TmemTileType>(op.getA().getType()).getRows();
-  if (rows == op.getSizeM())
+  int64_t rows = cast<TmemTileType>(op.getA().getType()).getRows(),
+          rowsOfD = op.getD().getType().getRows();
+  if (rows == rowsOfD)
     return success();
   return op.emitOpError("expects 'a' to have the rows of 'd' (")
-         << op.getSizeM() << "), got " << rows;
+         << rowsOfD << "), got " << rows;
 }
 
 /// (C7)
 static LogicalResult verifyHalf(TmemMmaOp op) {
-  int64_t half = op.getSizeN() / op.getD().getType().getNumProducts();
+  int64_t half = op.getSizeN() / op.countProducts();
   int64_t unit = op.getParts().front().columnUnit;
   if (half == op.getSizeN() || op.getMajorB() == Major::K || half % unit == 0)
     return success();
@@ -143,8 +159,22 @@ static LogicalResult verifyHalf(TmemMmaOp op) {
          << unit << ", the span of the mn_major 'b', got " << half;
 }
 
+/// (C9)
+static LogicalResult verifyPair(TmemMmaOp op) {
+  TmemTileType d = op.getD().getType();
+  int64_t columns = d.getColumns();
+  if (!op.getPair() ||
+      (d.getRows() == TmemTileType::kMemoryLanes &&
+       (columns <= kPairColumns || columns == 2 * kPairColumns)))
+    return success();
+  return op.emitOpError("with 'pair' expects 'd' to have ")
+         << TmemTileType::kMemoryLanes << " rows and at most " << kPairColumns
+         << " columns, or " << 2 * kPairColumns << ", got " << d;
+}
+
 LogicalResult TmemMmaOp::verify() {
-  if (failed(verifyElements(*this)) || failed(verifyA(*this)))
+  if (failed(verifyElements(*this)) || failed(verifyPair(*this)) ||
+      failed(verifyA(*this)))
     return failure();
   for (const MatrixPart &part : getParts())
     if (failed(part.verify(*this))) // (C4) and (C6)

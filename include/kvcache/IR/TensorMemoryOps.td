@@ -27,6 +27,10 @@ def KVCache_TmemAllocOp : KVCache_Op<"tmem_alloc"> {
     columns: the op takes a power of two from 32 on, and waits until so many are
     free. So a kernel that several thread blocks should run at once has few.
 
+    With `pair`, both thread blocks of a cluster of two execute the op. They get
+    the same columns. They synchronize after the allocation, and before they
+    give the columns back.
+
     It is for sm_100a, sm_103a, sm_110a and their families.
 
     Constraints:
@@ -36,6 +40,8 @@ def KVCache_TmemAllocOp : KVCache_Op<"tmem_alloc"> {
       more columns, half as many.
     - (C3) a kernel has one `tmem_alloc`, and not in a loop. The lowering
       checks it.
+    - (C4) with `pair`, the kernel states clusters of two thread blocks, by
+      `known_cluster_size` or by `cluster_barrier`. The lowering checks it.
 
     Example:
 
@@ -51,6 +57,7 @@ def KVCache_TmemAllocOp : KVCache_Op<"tmem_alloc"> {
     }
     ```
   }];
+  let arguments = (ins UnitAttr:$pair);
   let results = (outs
     Res<Variadic<KVCache_TmemTileType>, "the tiles", [MemAlloc]>:$tiles);
   let assemblyFormat = "attr-dict `:` qualified(type($tiles))";
@@ -140,6 +147,13 @@ def KVCache_TmemMmaOp : KVCache_Op<"tmem_mma", [
     tile by `tile_store` needs `nvvm.fence.proxy` after the write, and then a
     barrier with the thread of the product.
 
+    With `pair`, the product is one of both thread blocks of a cluster of two. A
+    thread of block 0 executes the op, and tiles are at the same place in both
+    blocks. Each block has 64 rows of A, and multiplies them by the columns of B
+    of both blocks: row r of its D has the products with columns of block 0, and
+    row 64 + r those with columns of block 1. So n is the columns of B that one
+    block has. Of A in tensor memory, row 64 + r is the same as row r.
+
     Constraints:
     - (C1) `a_row` and `a_column` are there if `a` is in shared memory, and only
       then.
@@ -153,12 +167,14 @@ def KVCache_TmemMmaOp : KVCache_Op<"tmem_mma", [
       and is by default all of the tile; otherwise it is the number of columns
       of `a`, and `k` is absent.
     - (C6) the part of a tile is not larger than the tile.
-    - (C7) a `d` of more than 256 columns is two products. Half of an `mn_major`
-      B is then a multiple of the span of its swizzle.
+    - (C7) a `d` of more than 256 columns, or 128 with `pair`, is two products.
+      Half of an `mn_major` B is then a multiple of the span of its swizzle.
     - (C8) `a_row` and `b_row` are multiples of 8. Columns are, of a K-major
       tile, multiples of 32 bytes, and of an MN-major tile multiples of the span
       of its swizzle. The part is inside the tile. The lowering checks
       constants, the bounds checks other values.
+    - (C9) with `pair`, `d` has 128 rows, and at most 128 columns or 256. The
+      kernel states clusters of two thread blocks, which the lowering checks.
 
     Example:
 
@@ -193,7 +209,8 @@ def KVCache_TmemMmaOp : KVCache_Op<"tmem_mma", [
     Arg<Optional<I1>, "whether to add to D; by default, it is overwritten">:$add,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$k,
     DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_a,
-    DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_b
+    DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_b,
+    UnitAttr:$pair
   );
   let assemblyFormat = [{
     $a (`[` $a_row^ `,` $a_column `]`)? `,` $b `[` $b_row `,` $b_column `]`
@@ -201,10 +218,12 @@ def KVCache_TmemMmaOp : KVCache_Op<"tmem_mma", [
     qualified(type($b)) `,` qualified(type($d))
   }];
   let extraClassDeclaration = [{
-    /// m, n and k: the rows and columns of D, and the columns of A.
-    int64_t getSizeM() { return getD().getType().getRows(); }
+    /// m, n and k: the rows of A and the columns of D, and the columns of A.
+    int64_t getSizeM();
     int64_t getSizeN() { return getD().getType().getColumns(); }
     int64_t getSizeK();
+    /// Instructions that the columns of D are divided between.
+    int64_t countProducts();
     /// The tile of A in shared memory; null if A is in tensor memory.
     ::mlir::TypedValue<::mlir::kvcache::TileType> getTileA() {
       return ::llvm::dyn_cast<::mlir::TypedValue<::mlir::kvcache::TileType>>(
@@ -229,6 +248,15 @@ def KVCache_TmemCommitOp : KVCache_Op<"tmem_commit", [
     The thread that executed the products executes the op. Threads that have
     waited can use the results, and everything that the products read.
 
+    With `pair`, the op arrives at the mbarriers of both thread blocks of a
+    cluster of two, which are at the same place. The barrier of the other block
+    must be initialized, and none of the blocks may end before one of its
+    threads has waited.
+
+    Constraints:
+    - (C1) with `pair`, the kernel states clusters of two thread blocks. The
+      lowering checks it.
+
     Example:
 
     ```mlir
@@ -244,7 +272,8 @@ def KVCache_TmemCommitOp : KVCache_Op<"tmem_commit", [
   }];
   let arguments = (ins
     Arg<KVCache_Barriers, "the barriers">:$barriers,
-    Arg<Index, "which of the barriers">:$barrier
+    Arg<Index, "which of the barriers">:$barrier,
+    UnitAttr:$pair
   );
   let assemblyFormat =
       "$barriers `[` $barrier `]` attr-dict `:` type($barriers)";

@@ -31,6 +31,12 @@ static int64_t findBlocks(gpu::GPUFuncOp kernel) {
   return blocks;
 }
 
+int64_t kvcache::countClusterBlocks(Operation *op) {
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  int64_t blocks = kernel ? findBlocks(kernel) : 0;
+  return blocks ? blocks : countBlocksOfCluster(op);
+}
+
 LogicalResult kvcache::checkCluster(Operation *op) {
   if (failed(checkFeature(op, Feature::Clusters)))
     return failure();

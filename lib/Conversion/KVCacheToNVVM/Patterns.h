@@ -22,6 +22,10 @@ Value getTileAddress(OpBuilder &builder, Location loc, Value tile,
 /// Checks that the target chip of an op in GPU code has a feature.
 LogicalResult checkFeature(Operation *op, Feature feature);
 
+/// Returns the number of blocks of the clusters that a kernel states, by its
+/// first `cluster_barrier` or by an attribute.
+int64_t countClusterBlocks(Operation *op);
+
 /// Adds the patterns that lower the ops of `TMAOps.td`.
 void populateTensorCopyPatterns(RewritePatternSet &patterns, bool mayLoop);
 

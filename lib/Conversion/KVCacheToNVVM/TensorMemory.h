@@ -21,6 +21,11 @@ constexpr int64_t kTensorLane = 1 << 16;
 /// The lanes of a warp, and those that a fragment has of them.
 constexpr int64_t kWarpLanes = 32, kFragmentLanes = 16;
 
+/// The blocks that tensor memory and products are of.
+inline NVVM::CTAGroupKind getGroup(bool isPair) {
+  return isPair ? NVVM::CTAGroupKind::CTA_2 : NVVM::CTAGroupKind::CTA_1;
+}
+
 /// The address of a tile, before or after the lowering of its type.
 Value getTensorAddress(const IndexBuilder &b, Value tile);
 /// The address as a pointer to tensor memory.

@@ -78,8 +78,19 @@ template <typename OpTy> static LogicalResult checkFragment(OpTy op) {
   return success();
 }
 
+/// (C4) of `tmem_alloc`, (C9) of `tmem_mma` and (C1) of `tmem_commit`
+static LogicalResult checkPair(Operation *op) {
+  constexpr int64_t pair = 2;
+  int64_t blocks = countClusterBlocks(op);
+  if (!op->hasAttr("pair") || blocks == pair)
+    return success();
+  return op->emitOpError(
+             "with 'pair' expects a kernel that states clusters of ")
+         << pair << " blocks, got " << blocks;
+}
+
 LogicalResult kvcache::checkTensorMemory(Operation *op) {
-  if (failed(checkFeature(op, Feature::TensorMemory)))
+  if (failed(checkFeature(op, Feature::TensorMemory)) || failed(checkPair(op)))
     return failure();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([](TmemAllocOp op) { return checkAllocation(op); })
@@ -112,9 +123,10 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
       rewriter.modifyOpInPlace(kernel, [&] { allowOneBlock(kernel); });
     Location loc = op.getLoc();
     IndexBuilder b(rewriter, loc);
+    NVVM::CTAGroupKind group = getGroup(op.getPair());
     Value columns = b.i32(countColumns(op));
     Value isFirstWarp = b.below(getThread(b), b.index(kWarpLanes));
-    Value address = allocate(b, isFirstWarp, columns);
+    Value address = allocate(b, isFirstWarp, columns, group);
     SmallVector<Value> tiles;
     int64_t used = 0;
     for (Type type : op.getTiles().getTypes()) {
@@ -126,11 +138,11 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
     }
     // All threads have executed the fences of their accesses.
     rewriter.setInsertionPoint(op->getBlock()->getTerminator());
-    gpu::BarrierOp::create(rewriter, loc);
+    syncBlocks(b, group);
     emitFenceAfterOthers(b);
     b.runIf(isFirstWarp, [&] {
       NVVM::Tcgen05DeallocOp::create(rewriter, loc, toTensorPointer(b, address),
-                                     columns);
+                                     columns, group);
     });
     rewriter.replaceOp(op, tiles);
     return success();
@@ -145,9 +157,20 @@ private:
     return static_cast<int64_t>(std::max(llvm::PowerOf2Ceil(columns), least));
   }
 
+  /// Synchronizes the threads of the blocks that tensor memory is of.
+  static void syncBlocks(const IndexBuilder &b, NVVM::CTAGroupKind group) {
+    if (group == NVVM::CTAGroupKind::CTA_1) {
+      gpu::BarrierOp::create(b.builder, b.loc);
+      return;
+    }
+    UnitAttr aligned = b.builder.getUnitAttr();
+    NVVM::ClusterArriveOp::create(b.builder, b.loc, aligned);
+    NVVM::ClusterWaitOp::create(b.builder, b.loc, aligned);
+  }
+
   /// The first warp allocates, and all threads read the address.
-  static Value allocate(const IndexBuilder &b, Value isFirstWarp,
-                        Value columns) {
+  static Value allocate(const IndexBuilder &b, Value isFirstWarp, Value columns,
+                        NVVM::CTAGroupKind group) {
     MLIRContext *context = b.builder.getContext();
     Type i32 = b.builder.getI32Type();
     constexpr int64_t unitWords = 4;
@@ -155,10 +178,10 @@ private:
     Value tile = AllocTileOp::create(b.builder, b.loc, type, IntegerAttr());
     Value slot = getTileAddress(b.builder, b.loc, tile, b.index(0));
     b.runIf(isFirstWarp, [&] {
-      NVVM::Tcgen05AllocOp::create(b.builder, b.loc, slot, columns);
-      NVVM::Tcgen05RelinquishAllocPermitOp::create(b.builder, b.loc);
+      NVVM::Tcgen05AllocOp::create(b.builder, b.loc, slot, columns, group);
+      NVVM::Tcgen05RelinquishAllocPermitOp::create(b.builder, b.loc, group);
     });
-    gpu::BarrierOp::create(b.builder, b.loc);
+    syncBlocks(b, group);
     return LLVM::LoadOp::create(b.builder, b.loc, i32, slot);
   }
 };

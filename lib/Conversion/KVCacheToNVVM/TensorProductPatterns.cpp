@@ -26,9 +26,13 @@ class TensorProducts {
 public:
   TensorProducts(OpBuilder &builder, TmemMmaOp op, TmemMmaOp::Adaptor adaptor)
       : b(builder, op.getLoc()), op(op), adaptor(adaptor),
-        d(op.getD().getType()), parts(op.getParts()) {
-    instruction.m = op.getSizeM();
-    instruction.n = op.getSizeN() / d.getNumProducts();
+        d(op.getD().getType()), parts(op.getParts()),
+        columns(op.getSizeN() / op.countProducts()),
+        group(getGroup(op.getPair())) {
+    // The rows of A and the columns of B that both blocks of a pair have.
+    int64_t blocks = op.getPair() ? 2 : 1;
+    instruction.m = blocks * op.getSizeM();
+    instruction.n = blocks * columns;
     Type a = op.getTileA()
                  ? op.getTileA().getType().getElementType()
                  : cast<TmemTileType>(op.getA().getType()).getElementType();
@@ -48,7 +52,7 @@ public:
 
   void create() {
     emitFenceAfterOthers(b);
-    for (int64_t i = 0; i < d.getNumProducts(); ++i)
+    for (int64_t i = 0; i < op.countProducts(); ++i)
       multiply(i);
   }
 
@@ -72,13 +76,13 @@ private:
     return arith::ConstantIntOp::create(b.builder, b.loc, value, bits);
   }
 
-  /// B of product `i`: with the columns of D from `i n` on.
+  /// B of product `i`: with the columns of D from `i columns` on.
   MatrixPart getPartB(int64_t i) {
     MatrixPart part = parts.front();
     if (i == 0)
       return part;
     Value &place = part.major == Major::K ? part.row : part.column;
-    place = b.add(place, b.index(i * instruction.n));
+    place = b.add(place, b.index(i * columns));
     return part;
   }
 
@@ -99,7 +103,7 @@ private:
     else
       addressA =
           offsetAddress(b, getTensorAddress(b, adaptor.getA()), getLanes(i));
-    int64_t begin = d.isSplitByLanes() ? getLanes(i) : i * instruction.n;
+    int64_t begin = d.isSplitByLanes() ? getLanes(i) : i * columns;
     Value to = toTensorPointer(
         b, offsetAddress(b, getTensorAddress(b, adaptor.getD()), begin));
     Value bits = constant(instruction.encode(), 32);
@@ -110,11 +114,11 @@ private:
                     ? descriptorA->get(k)
                     : toTensorPointer(b, offsetAddress(b, addressA,
                                                        k / step * stepColumns));
-      NVVM::Tcgen05MMAOp::create(
-          b.builder, b.loc, kind, NVVM::CTAGroupKind::CTA_1,
-          NVVM::Tcgen05MMACollectorOp::DISCARD, /*aShift=*/false, to, a,
-          descriptorB.get(k), bits, adds, /*scaleInputD=*/Value(),
-          /*disableOutputLane=*/Value());
+      NVVM::Tcgen05MMAOp::create(b.builder, b.loc, kind, group,
+                                 NVVM::Tcgen05MMACollectorOp::DISCARD,
+                                 /*aShift=*/false, to, a, descriptorB.get(k),
+                                 bits, adds, /*scaleInputD=*/Value(),
+                                 /*disableOutputLane=*/Value());
       if (k == 0)
         adds = constant(1, 1);
     }
@@ -125,6 +129,9 @@ private:
   TmemMmaOp::Adaptor adaptor;
   TmemTileType d;
   SmallVector<MatrixPart, 2> parts;
+  /// Columns of D of one product.
+  int64_t columns;
+  NVVM::CTAGroupKind group;
   tma::InstructionDescriptor instruction;
   NVVM::Tcgen05MMAKind kind;
   /// Elements of K of one instruction.
@@ -153,10 +160,16 @@ struct LowerTmemCommit : OpConversionPattern<TmemCommitOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(checkTensorMemory(op)))
       return failure();
-    Value barrier = getBarrierPointer(rewriter, op.getLoc(), op.getBarriers(),
-                                      op.getBarrier());
-    rewriter.replaceOpWithNewOp<NVVM::Tcgen05CommitOp>(
-        op, barrier, /*multicastMask=*/Value());
+    Location loc = op.getLoc();
+    Value barrier =
+        getBarrierPointer(rewriter, loc, op.getBarriers(), op.getBarrier());
+    constexpr int64_t bothBlocks = 0b11;
+    Value mask;
+    if (op.getPair())
+      mask = arith::ConstantIntOp::create(rewriter, loc, bothBlocks,
+                                          /*width=*/16);
+    rewriter.replaceOpWithNewOp<NVVM::Tcgen05CommitOp>(op, barrier, mask,
+                                                       getGroup(op.getPair()));
     return success();
   }
 };

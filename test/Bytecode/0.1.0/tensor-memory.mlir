@@ -50,5 +50,11 @@ module {
     %0 = kvcache.tmem_view %arg0[%arg1] : !kvcache.tmem_tile<128x256xf32> -> !kvcache.tmem_tile<128x128xbf16>
     return %0 : !kvcache.tmem_tile<128x128xbf16>
   }
+  func.func @pair(%arg0: !kvcache.tmem_tile<128x64xf16>, %arg1: !kvcache.tile<64x512xf16, swizzle_128b>, %arg2: !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 2>, %arg3: index) {
+    %0 = kvcache.tmem_alloc {pair} : !kvcache.tmem_tile<128x256xf32>
+    kvcache.tmem_mma %arg0, %arg1[%arg3, %arg3] into %0 {major_b = #kvcache.major<mn_major>, pair} : !kvcache.tmem_tile<128x64xf16>, !kvcache.tile<64x512xf16, swizzle_128b>, !kvcache.tmem_tile<128x256xf32>
+    kvcache.tmem_commit %arg2[%arg3] {pair} : <memorySpace = #gpu.address_space<workgroup>, num_barriers = 2>
+    return
+  }
 }
 

@@ -127,3 +127,39 @@ gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
+  gpu.func @c4_alloc() kernel {
+    // expected-error @below {{'kvcache.tmem_alloc' op with 'pair' expects a kernel that states clusters of 2 blocks, got 1}}
+    %a = kvcache.tmem_alloc {pair} : !kvcache.tmem_tile<128x64xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
+  gpu.func @c9_mma(%a: !kt, %d: !kvcache.tmem_tile<128x64xf32>, %i: index) kernel
+      attributes {known_cluster_size = array<i32: 2, 2, 1>} {
+    // expected-error @below {{'kvcache.tmem_mma' op with 'pair' expects a kernel that states clusters of 2 blocks, got 4}}
+    kvcache.tmem_mma %a[%i, %i], %a[%i, %i] into %d {pair} : !kt, !kt, !kvcache.tmem_tile<128x64xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+!bars = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
+  gpu.func @c1_commit(%bars: !bars, %i: index) kernel {
+    kvcache.cluster_barrier {blocks = 4 : i64}
+    // expected-error @below {{'kvcache.tmem_commit' op with 'pair' expects a kernel that states clusters of 2 blocks, got 4}}
+    kvcache.tmem_commit %bars[%i] {pair} : !bars
+    gpu.return
+  }
+}

@@ -112,6 +112,37 @@ func.func @c3_rows(%a: !kvcache.tmem_tile<64x128xbf16>, %b: !kt, %d: !kvcache.tm
 
 // -----
 
+!kt = !kvcache.tile<256x128xbf16, swizzle_128b>
+
+func.func @c9_rows(%a: !kt, %d: !kvcache.tmem_tile<64x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op with 'pair' expects 'd' to have 128 rows and at most 128 columns, or 256, got '!kvcache.tmem_tile<64x64xf32>'}}
+  kvcache.tmem_mma %a[%i, %i], %a[%i, %i] into %d {pair} : !kt, !kt, !kvcache.tmem_tile<64x64xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<256x128xbf16, swizzle_128b>
+
+func.func @c9_columns(%a: !kt, %d: !kvcache.tmem_tile<128x192xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op with 'pair' expects 'd' to have 128 rows and at most 128 columns, or 256, got '!kvcache.tmem_tile<128x192xf32>'}}
+  kvcache.tmem_mma %a[%i, %i], %a[%i, %i] into %d {pair} : !kt, !kt, !kvcache.tmem_tile<128x192xf32>
+  return
+}
+
+// -----
+
+!qt = !kvcache.tile<32x128xbf16, swizzle_128b>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c6_rows_of_a_pair(%a: !qt, %b: !kt, %d: !kvcache.tmem_tile<128x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects 'a' to have at least 64 rows and 128 columns, got 32 and 128}}
+  kvcache.tmem_mma %a[%i, %i], %b[%i, %i] into %d {pair} : !qt, !kt, !kvcache.tmem_tile<128x64xf32>
+  return
+}
+
+// -----
+
 !kt = !kvcache.tile<128x8xbf16>
 
 func.func @c4_swizzle(%a: !kt, %d: !kvcache.tmem_tile<128x128xf32>, %i: index) {

@@ -99,3 +99,14 @@ func.func @view(%a: !kvcache.tmem_tile<128x256xf32>, %column: index) -> !kvcache
   %v = kvcache.tmem_view %a[%column] : !kvcache.tmem_tile<128x256xf32> -> !kvcache.tmem_tile<128x128xbf16>
   return %v : !kvcache.tmem_tile<128x128xbf16>
 }
+
+// CHECK-LABEL: func.func @pair(
+// CHECK:         %[[D:.*]] = kvcache.tmem_alloc {pair} : !kvcache.tmem_tile<128x256xf32>
+// CHECK:         kvcache.tmem_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] into %[[D]] {major_b = #kvcache.major<mn_major>, pair} : !kvcache.tmem_tile<128x64xf16>, !kvcache.tile<64x512xf16, swizzle_128b>, !kvcache.tmem_tile<128x256xf32>
+// CHECK:         kvcache.tmem_commit %{{.*}}[%{{.*}}] {pair} : <memorySpace = #gpu.address_space<workgroup>, num_barriers = 2>
+func.func @pair(%p: !kvcache.tmem_tile<128x64xf16>, %v: !f16, %bars: !bars, %i: index) {
+  %d = kvcache.tmem_alloc {pair} : !kvcache.tmem_tile<128x256xf32>
+  kvcache.tmem_mma %p, %v[%i, %i] into %d {major_b = #kvcache.major<mn_major>, pair} : !kvcache.tmem_tile<128x64xf16>, !f16, !kvcache.tmem_tile<128x256xf32>
+  kvcache.tmem_commit %bars[%i] {pair} : !bars
+  return
+}

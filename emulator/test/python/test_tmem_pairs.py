@@ -1,0 +1,66 @@
+"""kvcache.tmem_mma of a pair of thread blocks on the emulator, against products of NumPy in f64."""
+
+import numpy as np
+import pytest
+from compiled import check_assembled, needs_ptxas
+from mutants import check
+from tmem_pairs import PairProduct, jit
+
+import kvcache
+
+FENCE = "drop nvvm.tcgen05.fence"
+CASES = {
+    "scores": PairProduct("f32 bf16 bf16", n=32, k=64),
+    "values, A in tensor memory": PairProduct("f32 bf16 bf16", n=256, k=32, is_mn=True, in_tensor_memory=True),
+    "values, A in a tile": PairProduct("f32 f16 f16", n=256, k=64, is_mn=True, adds=False),
+    "the most columns of an instruction": PairProduct("f32 bf16 bf16", n=128, k=16, span=32, adds=False),
+    "a part": PairProduct("f32 bf16 bf16", n=48, k=64, start=(16, 64)),
+    "e4m3, MN-major": PairProduct("f32 f8E4M3FN f8E4M3FN", n=64, k=64, is_mn=True, span=64),
+    "i8": PairProduct("i32 i8 i8", n=48, k=32, span=32),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_products(case):
+    product = CASES[case]
+    got, want = product.run(jit(product.write()), np.random.default_rng(7))
+    np.testing.assert_array_equal(got, want)
+
+
+def test_products_with_a_mistake():
+    """Every fence, commit and wait is necessary, except those of two stores in a row.
+
+    Before them, nothing was in flight, and the wait and the fence of the second one are enough.
+    """
+    product = PairProduct("f32 bf16 bf16", n=32, k=32, is_mn=True, in_tensor_memory=True, span=64)
+
+    def run(program):
+        got, want = product.run(program, np.random.default_rng(7))
+        np.testing.assert_array_equal(got, want)
+        return got
+
+    benign = [f"{FENCE} <after 1", f"{FENCE} <after 2", f"{FENCE} <before 1", "drop nvvm.tcgen05.wait <store 1"]
+    check(product.write(), "main_kernel", "sm_100a", run, 18, benign)
+
+
+def test_ops_without_pair_in_a_kernel_with_it_are_refused():
+    """The tensor memory of a kernel is of pairs or of single thread blocks."""
+    product = CASES["scores"]
+    text = product.write().replace("tmem_commit %bars[%c0] {pair}", "tmem_commit %bars[%c0]")
+    with pytest.raises(kvcache.CompileError, match="is for cta_1 in a function with tcgen05 for cta_2"):
+        product.run(jit(text), np.random.default_rng(7))
+
+
+def test_issue_without_a_cluster_barrier_is_reported():
+    """The issuing thread must not read the tiles of the other thread block before they are filled."""
+    product = CASES["scores"]
+    before, barrier, after = product.write().partition("kvcache.cluster_barrier {blocks = 2 : i64}")
+    text = f"{before}gpu.barrier{after.replace('gpu.terminator', f'{barrier} gpu.terminator')}"
+    with pytest.raises(kvcache.CheckError):
+        product.run(jit(text), np.random.default_rng(7))
+
+
+@needs_ptxas
+@pytest.mark.parametrize("case", ["scores", "values, A in tensor memory", "i8"])
+def test_ptxas_assembles_products(case, tmp_path):
+    check_assembled(CASES[case].write(), "sm_100a", tmp_path)
