@@ -190,15 +190,15 @@ def test_attention_on_tensor_cores(target, group):
     )
 
 
-def attend_latent(program):
-    """Runs mla_pipe for sequences that end in a tile, are empty, and fill one; compares it with f64."""
+def attend_latent(program, heads=64):
+    """Runs attention for sequences that end in a tile, are empty, fill one, and have one token; compares it with f64."""
     rng = np.random.default_rng(1)
-    blocks = random_numbers(rng, (6, 1, 2, 64, 1, 576))
-    lengths = np.array([150, 0, 64], np.uint32)
-    table = np.array([[3, 1, 4], [0, 0, 0], [5, 0, 0]], np.uint32)
-    q = random_numbers(rng, (len(lengths), 64, 576))
-    out = np.full((len(lengths), 64, 512), 7, BF16)
-    program.call("launch", blocks, lengths, table, 1, 150, 1, SCALE, q, out, 1, len(lengths))
+    blocks = random_numbers(rng, (7, 1, 2, 64, 1, 576))
+    lengths = np.array([150, 0, 64, 1], np.uint32)
+    table = np.array([[3, 1, 4], [0, 0, 0], [5, 0, 0], [6, 0, 0]], np.uint32)
+    q = random_numbers(rng, (len(lengths), heads, 576))
+    out = np.full((len(lengths), heads, 512), 7, BF16)
+    program.call("launch", blocks, lengths, table, 1, 150, 1, SCALE, q, out, heads // 64, len(lengths))
     for b, length in enumerate(lengths):
         rows = blocks[table[b], 0, 1].reshape(-1, 1, 576)[:length]
         (expected,), _ = model.attend(q[b : b + 1], rows, rows[..., :512], SCALE)
@@ -212,6 +212,14 @@ def latent_source():
 
 def test_latent_attention_with_producer_warps():
     attend_latent(kvcache.jit(latent_source(), target="emulator:sm_90a", opt_level=0))
+
+
+def pair_source():
+    return with_launcher(source("mla_pair"), "mla_pair", (128, 1))
+
+
+def test_latent_attention_by_pairs_of_thread_blocks():
+    attend_latent(kvcache.jit(pair_source(), target="emulator:sm_100a", opt_level=0), heads=128)
 
 
 @pytest.mark.slow

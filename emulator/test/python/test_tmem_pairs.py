@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import test_emulator_examples as examples
 from compiled import check_assembled, needs_ptxas
 from mutants import check
 from tmem_pairs import PairProduct, jit
@@ -58,6 +59,46 @@ def test_issue_without_a_cluster_barrier_is_reported():
     text = f"{before}gpu.barrier{after.replace('gpu.terminator', f'{barrier} gpu.terminator')}"
     with pytest.raises(kvcache.CheckError):
         product.run(jit(text), np.random.default_rng(7))
+
+
+def attend_to_latent_rows(program, tokens):
+    """Runs mla_pair for a token of 128 heads."""
+    rng = np.random.default_rng(4)
+    blocks = examples.random_numbers(rng, (4, 1, 1, 64, 1, 576))
+    lengths, table = np.array([tokens], np.uint32), np.array([[2, 0, 3, 1]], np.uint32)
+    q = examples.random_numbers(rng, (1, 128, 576))
+    out = np.zeros((1, 128, 512), q.dtype)
+    program.call("launch", blocks, lengths, table, 1, tokens, 0, examples.SCALE, q, out, 2, 1)
+    return out
+
+
+@pytest.mark.slow
+def test_latent_attention_with_a_mistake():
+    """Four tiles: each of two stages is used again."""
+    benign = [
+        # The thread blocks synchronize after their barriers are initialized.
+        "drop nvvm.fence.mbarrier.init 1",
+        "drop nvvm.fence.mbarrier.init 2",
+        "drop nvvm.barrier0 1",
+        # No instruction of the thread is in flight, after the fence for the product or the load before.
+        f"{FENCE} <after 1",
+        f"{FENCE} <after 3",
+        # The store that follows has a fence.
+        f"{FENCE} <before 2",
+        # All threads have waited for the products that read a stage.
+        "drop nvvm.bar.warp.sync 1",
+        "skip nvvm.mbarrier.try_wait 1",
+        "skip nvvm.mbarrier.try_wait 3",
+    ]
+    check(examples.pair_source(), "mla_pair", "sm_100a", lambda program: attend_to_latent_rows(program, 200), 44, benign)
+
+
+def test_latent_attention_copies_values_twice():
+    """Both thread blocks together read 576 elements of each token as a key, and 512 as a value."""
+    program = kvcache.jit(examples.pair_source(), target="emulator:sm_100a", opt_level=0, meter=True)
+    attend_to_latent_rows(program, tokens=128)
+    (launch,) = program.launches
+    assert launch.copies["tensor_load"].global_bytes == 128 * (576 + 512) * 2
 
 
 @needs_ptxas

@@ -13,7 +13,7 @@ from places import ROOT
 import kvcache
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.mlir"))
-WITH_TILES = {"attention_op", "key_tile", "sparse_mla", "attention_pipe", "attention_pingpong", "mla_pipe", "tma_by_hand"}  # test_examples_tiles.py
+WITH_TILES = {"attention_op", "key_tile", "sparse_mla", "attention_pipe", "attention_pingpong", "mla_pipe", "mla_pair", "tma_by_hand"}  # test_examples_tiles.py
 WITH_TENSORS = {"decode_tensors"}  # data/test_tensor_programs.py
 README = pages.read("README.md")
 

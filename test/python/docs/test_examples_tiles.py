@@ -97,6 +97,15 @@ def test_producers_give_registers_to_consumers():
     assert numbers == [("dec", "24"), ("inc", "240")]
 
 
+def test_pairs_of_thread_blocks_have_room_for_two_tiles():
+    """Queries, probs, numbers of rows, and half of the tokens and half of the values of two tiles."""
+    (kernel,) = kvcache.compile(EXAMPLES / "mla_pair.mlir", target="sm_100a").kernels.values()
+    numbers, address = 2 * 64 * 4, 16
+    assert kernel.dynamic_shared_memory == 2 * (64 * 576 + 64 * 64 + 2 * (32 * 576 + 64 * 256)) + numbers + address
+    assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
+    assert "tcgen05.mma.cta_group::2" in kernel.ptx and "cta_group::1" not in kernel.ptx
+
+
 @pytest.mark.long
 @needs_nvdisasm
 def test_exponentials_overlap_products():
