@@ -88,6 +88,7 @@ SPLIT = {"split_tokens": 256}
 LATENT = {"heads": 1, "query_heads": 128, "size": 576}
 WARPS = {"tile_rows": 0, **SPLIT}
 ROLES = {"config": kvcache.AttentionConfig(schedule="roles")}
+PAIR = {"config": kvcache.AttentionConfig(schedule="pair")}
 CLUSTER = {"tile_rows": 16, "max_splits": 8, "config": kvcache.AttentionConfig(merge="cluster"), **SPLIT}
 VARIANTS = [
     Variant("32 over 8 heads of 128, bf16", options={"tile_rows": 0}),
@@ -128,6 +129,7 @@ TILED = [
     Variant("the same, in splits, fp8", "f8E4M3FN", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
     Variant("32 over 8 heads of 128, roles", options=ROLES, chips=("sm_100a",)),
     Variant("heads of 64, roles", size=64, options=ROLES, chips=("sm_100a",)),
+    Variant("latent cache, pairs", **LATENT, options={"value_dim": 512, **PAIR}, chips=("sm_100a",)),
 ]
 FEW = {"heads": 1, "size": 576}
 LATENT_SPLITS = {"value_dim": 512, **SPLIT}

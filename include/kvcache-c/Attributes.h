@@ -214,6 +214,7 @@ typedef enum MlirKVCacheSchedule {
   MlirKVCacheSchedulePrefetch = 2,
   MlirKVCacheScheduleSeesaw = 3,
   MlirKVCacheScheduleRoles = 4,
+  MlirKVCacheSchedulePair = 5,
 } MlirKVCacheSchedule;
 
 MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheScheduleAttr(MlirAttribute attr);

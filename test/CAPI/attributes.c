@@ -139,6 +139,8 @@ static void testEnums(MlirLocation loc) {
   SHOW_ENUM(Schedule, MlirKVCacheScheduleSeesaw);
   // CHECK-NEXT: #kvcache.schedule<roles> 1 1
   SHOW_ENUM(Schedule, MlirKVCacheScheduleRoles);
+  // CHECK-NEXT: #kvcache.schedule<pair> 1 1
+  SHOW_ENUM(Schedule, MlirKVCacheSchedulePair);
   // CHECK-NEXT: type ids 1 1 1 1
   printf(
       "type ids %d %d %d %d\n",
@@ -185,9 +187,9 @@ static void testInvalid(MlirLocation loc) {
   // CHECK-NEXT: model.c:7:3: unknown copy kind 5
   // CHECK-NEXT: null
   expectNull(mlirKVCacheCopyKindAttrGetChecked(loc, (MlirKVCacheCopyKind)5));
-  // CHECK-NEXT: model.c:7:3: unknown schedule 5
+  // CHECK-NEXT: model.c:7:3: unknown schedule 6
   // CHECK-NEXT: null
-  expectNull(mlirKVCacheScheduleAttrGetChecked(loc, (MlirKVCacheSchedule)5));
+  expectNull(mlirKVCacheScheduleAttrGetChecked(loc, (MlirKVCacheSchedule)6));
 }
 
 /// In a context that has not loaded the dialect.

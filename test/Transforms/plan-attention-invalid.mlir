@@ -93,6 +93,17 @@ func.func @seesaw_of_converted_tiles(%q: memref<?x64x576xbf16>, %k: !latent, %n:
 
 !latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
 
+func.func @pair_of_sm_90a(%q: memref<?x128x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x128x512xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = seesaw or prefetch here, as pair needs tcgen05, got pair}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = pair>}
+      : memref<?x128x576xbf16>, !latent, memref<?xi32>, f32, memref<?x128x512xbf16>
+  return
+}
+
+// -----
+
+!latent = !kvcache.paged<bf16, <num_heads = 1, head_size = 576, is_mla = true>, page_size = 64>
+
 func.func @seesaw_of_swap_ab(%q: memref<?x32x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>) {
   // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, as seesaw needs wgmma without swapAB, got seesaw}}
   kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<schedule = seesaw>}

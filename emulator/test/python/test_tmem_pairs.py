@@ -93,6 +93,39 @@ def test_latent_attention_with_a_mistake():
     check(examples.pair_source(), "mla_pair", "sm_100a", lambda program: attend_to_latent_rows(program, 200), 44, benign)
 
 
+def attend_in_pairs(program):
+    """Three tiles, so that a stage is used again, and accumulators are scaled."""
+    rng = np.random.default_rng(4)
+    blocks = examples.random_numbers(rng, (10, 1, 1, 16, 1, 192))
+    blocks *= np.arange(1, 11).reshape(-1, 1, 1, 1, 1, 1)  # largest scores grow
+    lengths, table = np.array([150], np.uint32), np.arange(10, dtype=np.uint32)[None]
+    q = examples.random_numbers(rng, (1, 128, 192))
+    out, lse = np.zeros((1, 128, 128), q.dtype), np.zeros((1, 128), np.float32)
+    tables, offsets = (lengths, table, 1, 151, 0), np.array([0, 1], np.int32)
+    program.call("attention", blocks, *tables, q, offsets, out, lse, examples.SCALE)
+    return out
+
+
+@pytest.mark.slow
+def test_attention_op_with_a_mistake():
+    params = kvcache.KVCacheParams("bf16", 1, 192, page_size=16, total_num_layers=1, is_mla=True)
+    operation = kvcache.ops.attention(params, 128, value_dim=128, config=kvcache.AttentionConfig(schedule="pair"))
+    benign = [
+        # The thread blocks synchronize after their barrier is initialized, and after their queries are stored.
+        "drop nvvm.fence.mbarrier.init 2",
+        "drop nvvm.barrier0 2",
+        # No instruction of the thread is in flight, after the fence for the product or the load before.
+        f"{FENCE} <after 1",
+        f"{FENCE} <after 3",
+        # The store that follows has a fence.
+        f"{FENCE} <before 2",
+        # All threads have waited for the products that read a stage.
+        "drop nvvm.bar.warp.sync 1",
+        "skip nvvm.mbarrier.try_wait 2",
+    ]
+    check(operation.source, "attention_kernel", "sm_100a", attend_in_pairs, 49, benign)
+
+
 def test_latent_attention_copies_values_twice():
     """Both thread blocks together read 576 elements of each token as a key, and 512 as a value."""
     program = kvcache.jit(examples.pair_source(), target="emulator:sm_100a", opt_level=0, meter=True)

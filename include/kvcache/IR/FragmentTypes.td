@@ -53,10 +53,11 @@ def KVCache_SchedulePingPong : I32EnumAttrCase<"PingPong", 1, "ping_pong">;
 def KVCache_SchedulePrefetch : I32EnumAttrCase<"Prefetch", 2, "prefetch">;
 def KVCache_ScheduleSeesaw : I32EnumAttrCase<"Seesaw", 3, "seesaw">;
 def KVCache_ScheduleRoles : I32EnumAttrCase<"Roles", 4, "roles">;
+def KVCache_SchedulePair : I32EnumAttrCase<"Pair", 5, "pair">;
 def KVCache_Schedule : I32EnumAttr<"Schedule", "overlap of products", [
     KVCache_SchedulePipelined, KVCache_SchedulePingPong,
     KVCache_SchedulePrefetch, KVCache_ScheduleSeesaw,
-    KVCache_ScheduleRoles]> {
+    KVCache_ScheduleRoles, KVCache_SchedulePair]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
@@ -77,6 +78,8 @@ def KVCache_ScheduleAttr
       tile in turns, as `kvcache-tile-attention` writes it for latent caches.
     - `roles`: the loop stays as it is. It has the softmax of one of two query
       tiles, and a warp of its own starts the products of both.
+    - `pair`: the loop stays as it is. Both thread blocks of a cluster multiply
+      together.
 
     Example:
 

@@ -300,7 +300,8 @@ def KVCache_AttentionConfigAttr
       `seesaw` is for latent caches, `wgmma`, and 64 rows: each of two
       warpgroups computes the scores of every second tile. `roles` is for
       prompts, `tcgen05`, and 256 rows: two query tiles are in flight, and warps
-      copy, multiply, or compute the softmax.
+      copy, multiply, or compute the softmax. `pair` is for latent caches,
+      `tcgen05`, and 64 rows: two thread blocks multiply together.
     - `merge`: where splits are merged: by a second `launch`, or by the `cluster`
       of thread blocks that compute the splits of the same query rows. They read
       each other's shared memory, so there is one launch and no workspace. The

@@ -40,9 +40,12 @@ static int64_t countListBytes(AttentionOp op) {
   return hasGaps(op.getRanges()) ? bytesOfNumber * kListNumbers : 0;
 }
 
-/// The bytes that two warpgroups give each other: two numbers of each row.
+/// The bytes that two warpgroups give each other: two numbers of each row. With
+/// pairs, two threads of a row give each other one.
 static int64_t countExchangeBytes(const AttentionConfig &config) {
   constexpr int64_t groups = 2, numbersOfRow = 2, bytesOfNumber = 4;
+  if (isPair(config))
+    return groups * *config.rows * bytesOfNumber;
   return config.schedule == Schedule::Seesaw
              ? groups * numbersOfRow * *config.rows * bytesOfNumber
              : 0;
@@ -57,13 +60,23 @@ static int64_t countSplitBytes(const AttentionShape &shape,
              : 0;
 }
 
+/// The elements of queries and of tiles, if two blocks multiply together: half
+/// of the tokens, and half of the elements of values.
+static int64_t countPairElements(const AttentionShape &shape,
+                                 const AttentionConfig &config) {
+  return *config.rows * shape.keySize +
+         *config.stages * *config.keys * (shape.keySize + shape.valueSize) / 2;
+}
+
 int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
                             const AttentionConfig &config) {
   bool isLatent = shape.caches == Caches::Latent;
   int64_t tokenSize = shape.keySize + (isLatent ? 0 : shape.valueSize);
   int64_t elements =
       *config.rows * shape.keySize + *config.stages * *config.keys * tokenSize;
-  if (isSwapAB(config))
+  if (isPair(config))
+    elements = countPairElements(shape, config);
+  if (isSwapAB(config) || isPair(config))
     elements += *config.rows * *config.keys;
   int64_t raw = op.getRopeCache()
                     ? countPairBytes(op, *config.keys, *config.rawStages)

@@ -212,10 +212,10 @@ bool canOverlap(Schedule schedule, AttentionOp op, const AttentionShape &shape,
                 const AttentionConfig &plan) {
   constexpr int64_t groups = 2;
   return schedule != Schedule::Seesaw && schedule != Schedule::Roles &&
-         plan.mma == MmaKind::Wgmma && !isSwapAB(plan) && plan.accShares == 1 &&
-         *plan.stages > 1 && shape.tokens == Tokens::Sequence &&
-         shape.caches == Caches::Values && areAllCopied(op) &&
-         !op.getRopeCache() &&
+         schedule != Schedule::Pair && plan.mma == MmaKind::Wgmma &&
+         !isSwapAB(plan) && plan.accShares == 1 && *plan.stages > 1 &&
+         shape.tokens == Tokens::Sequence && shape.caches == Caches::Values &&
+         areAllCopied(op) && !op.getRopeCache() &&
          (schedule == Schedule::Pipelined ||
           plan.rows == groups * kRowsOfWarpgroup);
 }
@@ -303,6 +303,31 @@ StringRef findRolesNeed(AttentionOp op, const AttentionShape &shape,
   return unmet == std::end(needs) ? StringRef() : unmet->second;
 }
 
+/// The need of pairs that is not met, or an empty text.
+StringRef findPairNeed(AttentionOp op, const AttentionShape &shape,
+                       const AttentionConfig &plan) {
+  constexpr int64_t stages = 2, sizes[] = {128, 256, 512};
+  const std::pair<bool, StringRef> needs[] = {
+      {shape.caches == Caches::Latent, "a latent cache"},
+      {shape.tokens == Tokens::Sequence, "no workspace and no sparse 'rows'"},
+      {!shape.hasBegin, "no window, chunk or ranges"},
+      {shape.canOverlap, "no regions, and no mask of all tokens"},
+      {areAllCopied(op) && !op.getRopeCache(),
+       "rows that copies bring without a conversion"},
+      {plan.mma == MmaKind::Tcgen05, "tcgen05"},
+      {shape.heads % (kBlocksOfPair * kRowsOfWarpgroup) == 0,
+       "a multiple of 128 query heads"},
+      {plan.rows == kRowsOfWarpgroup, "64 rows"},
+      {plan.keys == kRowsOfWarpgroup, "64 keys"},
+      {plan.stages == stages, "2 stages"},
+      {llvm::is_contained(sizes, shape.valueSize),
+       "values of 128, 256 or 512 elements"},
+  };
+  auto unmet =
+      llvm::find_if(needs, [](const auto &need) { return !need.first; });
+  return unmet == std::end(needs) ? StringRef() : unmet->second;
+}
+
 /// Chooses two query tiles, and a tile of as many keys as there are registers
 /// for.
 void chooseRoles(AttentionOp op, const AttentionShape &shape,
@@ -328,6 +353,10 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape,
   if (shape.config.schedule == Schedule::Roles &&
       findRolesNeed(op, shape, plan).empty())
     return chooseRoles(op, shape, plan);
+  if (isPair(shape.config) && findPairNeed(op, shape, plan).empty()) {
+    plan.schedule = Schedule::Pair;
+    return;
+  }
   Schedule wanted = shape.config.schedule.value_or(
       isOverlapped(shape) ? Schedule::PingPong : Schedule::Prefetch);
   if (wanted == Schedule::Prefetch || !canOverlap(wanted, op, shape, plan))
@@ -348,6 +377,8 @@ std::string refuseSchedule(AttentionOp op, const AttentionShape &shape,
     reason = (", as seesaw needs " + findSeesawNeed(op, shape, plan)).str();
   if (given == Schedule::Roles)
     reason = (", as roles needs " + findRolesNeed(op, shape, plan)).str();
+  if (given == Schedule::Pair)
+    reason = (", as pair needs " + findPairNeed(op, shape, plan)).str();
   return llvm::formatv("'schedule' = {0} here{1}, got {2}", possible, reason,
                        stringifySchedule(given))
       .str();

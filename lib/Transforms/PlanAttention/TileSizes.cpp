@@ -30,6 +30,10 @@ bool kvcache::hasRoles(const AttentionConfig &config) {
   return config.schedule == Schedule::Roles;
 }
 
+bool kvcache::isPair(const AttentionConfig &config) {
+  return config.schedule == Schedule::Pair;
+}
+
 bool kvcache::isPersistent(const AttentionConfig &config) {
   return config.persistent.value_or(0) != 0;
 }

@@ -21,6 +21,8 @@ constexpr int64_t kWarpgroup = 128, kRowsOfWarpgroup = 64;
 
 /// Query rows of a block with roles: two query tiles.
 constexpr int64_t kRowsOfRoles = 256;
+/// Blocks of a cluster that multiply together.
+constexpr int64_t kBlocksOfPair = 2;
 
 /// Tiles of a block that its list may leave out, and the numbers of the list:
 /// those of the tiles, and its length.
@@ -43,6 +45,8 @@ bool hasProducers(const AttentionConfig &config);
 /// Whether a warp starts the products of two query tiles in tensor memory, and
 /// a warpgroup for each has a row in each thread.
 bool hasRoles(const AttentionConfig &config);
+/// Whether both blocks of a cluster multiply together.
+bool isPair(const AttentionConfig &config);
 /// Whether a block takes work items until there are none.
 bool isPersistent(const AttentionConfig &config);
 

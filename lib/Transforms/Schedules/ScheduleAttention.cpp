@@ -418,7 +418,8 @@ private:
   void schedule(scf::ForOp loop, ScheduleAttr given) {
     if (given.getValue() == Schedule::Prefetch ||
         given.getValue() == Schedule::Seesaw ||
-        given.getValue() == Schedule::Roles)
+        given.getValue() == Schedule::Roles ||
+        given.getValue() == Schedule::Pair)
       return;
     std::string reason;
     FailureOr<TileLoop> tiles = TileLoop::match(loop, reason);

@@ -24,18 +24,24 @@ constexpr int64_t kGroups = 2;
 /// Named barriers: of the turns of each warpgroup, and of the threads of each.
 constexpr int64_t kTurnBarrier = 1, kGroupBarrier = kTurnBarrier + kGroups;
 
+Value kvcache::allocateRowNumbers(const Frame &frame, int64_t lines,
+                                  int64_t rows) {
+  auto type = TileType::get(frame.builder.getContext(), lines, rows,
+                            frame.builder.getF32Type(), Swizzle::None);
+  return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
+}
+
 Value GroupExchange::allocate(const Frame &frame, int64_t rows) {
   constexpr int64_t numbersOfRow = 2;
-  auto type = TileType::get(frame.builder.getContext(), kGroups * numbersOfRow,
-                            rows, frame.builder.getF32Type(), Swizzle::None);
-  return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
+  return allocateRowNumbers(frame, kGroups * numbersOfRow, rows);
 }
 
 Value GroupExchange::getPlace(RowNumber number, Value storer) const {
   return frame.add(storer, frame.index(number * kGroups));
 }
 
-void GroupExchange::store(RowNumber number, Value rows) const {
+void kvcache::storeRowNumbers(const Frame &frame, const FragmentBuilder &b,
+                              Value rows, Value rowNumbers, Value line) {
   OpBuilder &builder = frame.builder;
   auto tile = cast<TileType>(rowNumbers.getType());
   auto type = MemRefType::get(
@@ -53,9 +59,12 @@ void GroupExchange::store(RowNumber number, Value rows) const {
                                     builder.getIndexType(), {frame.loc});
   Value isStored =
       arith::ConstantOp::create(builder, frame.loc, builder.getBoolAttr(true));
-  YieldOp::create(
-      builder, frame.loc,
-      ValueRange{getPlace(number, group), body->getArgument(0), isStored});
+  YieldOp::create(builder, frame.loc,
+                  ValueRange{line, body->getArgument(0), isStored});
+}
+
+void GroupExchange::store(RowNumber number, Value rows) const {
+  storeRowNumbers(frame, b, rows, rowNumbers, getPlace(number, group));
 }
 
 Value GroupExchange::load(RowNumber number, FragmentType type) const {

@@ -14,6 +14,12 @@
 
 namespace mlir::kvcache {
 
+/// Allocates shared memory for numbers of rows: so many lines of each row.
+Value allocateRowNumbers(const Frame &frame, int64_t lines, int64_t rows);
+/// Stores a number of each row in a line.
+void storeRowNumbers(const Frame &frame, const FragmentBuilder &b, Value rows,
+                     Value rowNumbers, Value line);
+
 /// The exchange of two warpgroups that share the rows of a block: numbers of
 /// each row in shared memory, and the turns in which they are stored.
 class GroupExchange {

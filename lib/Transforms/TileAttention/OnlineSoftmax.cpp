@@ -72,8 +72,10 @@ Value OnlineSoftmax::toExponent(ValueRange scoreAndFactor) const {
 }
 
 Value OnlineSoftmax::findMax(Value scores, const SoftmaxState &state) const {
-  return b.reduce(Reduction::MaxNumF, scores, state.rowMax,
-                  cast<FragmentType>(scores.getType()).getRowType(), scratch);
+  Value max =
+      b.reduce(Reduction::MaxNumF, scores, state.rowMax,
+               cast<FragmentType>(scores.getType()).getRowType(), scratch);
+  return join ? join(Reduction::MaxNumF, max) : max;
 }
 
 Value OnlineSoftmax::computeProbs(Value scores, Value max) const {
@@ -180,6 +182,7 @@ Value OnlineSoftmax::getReference(const SoftmaxState &state) const {
 }
 
 Value OnlineSoftmax::getRowSum(const SoftmaxState &state) const {
-  return b.reduce(Reduction::AddF, state.rowSum, /*init=*/Value(),
-                  cast<FragmentType>(state.rowMax.getType()), scratch);
+  Value sum = b.reduce(Reduction::AddF, state.rowSum, /*init=*/Value(),
+                       cast<FragmentType>(state.rowMax.getType()), scratch);
+  return join ? join(Reduction::AddF, sum) : sum;
 }

@@ -48,11 +48,14 @@ public:
   /// is null. Probs are 2 to the power of the difference to the largest
   /// exponent, plus `bias`. Warps that share rows exchange their maxima and
   /// sums through `scratch`. With `hasPolynomials`, a share of the powers are
-  /// polynomials.
+  /// polynomials. If threads have parts of rows that fragments do not show,
+  /// `join` combines their numbers of each row.
+  using Join = std::function<Value(Reduction kind, Value rows)>;
   OnlineSoftmax(FragmentBuilder &b, const DeviceMath &f, Value factor,
-                float bias, Value scratch = {}, bool hasPolynomials = false)
+                float bias, Value scratch = {}, bool hasPolynomials = false,
+                Join join = {})
       : b(b), f(f), factor(factor), bias(bias), scratch(scratch),
-        hasPolynomials(hasPolynomials) {}
+        hasPolynomials(hasPolynomials), join(std::move(join)) {}
 
   /// Runs a function for each of `tiles` tiles, in a loop of a schedule. It
   /// changes the values that the loop carries. Returns those after the last
@@ -108,6 +111,7 @@ private:
   float bias;
   Value scratch;
   bool hasPolynomials;
+  Join join;
 };
 
 } // namespace mlir::kvcache

@@ -50,13 +50,17 @@ void TensorProducts::issue(function_ref<void()> start) const {
   });
 }
 
-void TensorProducts::wait(bool parity) const {
+void kvcache::waitForProducts(const Frame &frame, Value barriers, bool parity) {
   constexpr int64_t nanoseconds = 10'000'000;
   Value phase = arith::ConstantIntOp::create(frame.builder, frame.loc, parity,
                                              /*width=*/1);
   nvgpu::MBarrierTryWaitParityOp::create(frame.builder, frame.loc, barriers,
                                          phase, frame.index(nanoseconds),
                                          frame.index(0));
+}
+
+void TensorProducts::wait(bool parity) const {
+  waitForProducts(frame, barriers, parity);
 }
 
 void TensorProducts::multiplyRows(Value queries, Value keys,
@@ -82,11 +86,12 @@ void TensorProducts::addColumns(Value values, Value adds) const {
   wait(kOfAcc);
 }
 
-void TensorProducts::forColumns(
-    int64_t most, function_ref<void(Value column, int64_t count)> body) const {
-  int64_t count = std::gcd(values, most);
+void kvcache::forAccColumns(
+    const Frame &frame, int64_t columns, int64_t most,
+    function_ref<void(Value column, int64_t count)> body) {
+  int64_t count = std::gcd(columns, most);
   auto loop = scf::ForOp::create(frame.builder, frame.loc, frame.index(0),
-                                 frame.index(values), frame.index(count));
+                                 frame.index(columns), frame.index(count));
   disableUnrolling(loop);
   OpBuilder::InsertionGuard guard(frame.builder);
   frame.builder.setInsertionPointToStart(loop.getBody());

@@ -17,6 +17,15 @@
 
 namespace mlir::kvcache {
 
+/// Waits for products that a thread has started, whose commit completes a phase
+/// of the only barrier.
+void waitForProducts(const Frame &frame, Value barriers, bool parity);
+/// Runs `body` with the first of some columns of an accumulator of so many, all
+/// in turn. They are the greatest common divisor of all and `most`. Not
+/// unrolled, because an iteration waits for its accesses.
+void forAccColumns(const Frame &frame, int64_t columns, int64_t most,
+                   function_ref<void(Value column, int64_t count)> body);
+
 /// The products of a block into tensor memory: the scores of a tile, and the
 /// accumulator, to which probs in tensor memory add values. One thread starts
 /// them, and all threads wait.
@@ -43,10 +52,11 @@ public:
   TypedValue<TmemTileType> getAcc() const { return getTile(2); }
 
   /// Runs `body` with the first of some columns of the accumulator, all in
-  /// turn. They are the greatest common divisor of all and `most`. Not
-  /// unrolled, because an iteration waits for its accesses.
+  /// turn, as `forAccColumns` does.
   void forColumns(int64_t most,
-                  function_ref<void(Value column, int64_t count)> body) const;
+                  function_ref<void(Value column, int64_t count)> body) const {
+    forAccColumns(frame, values, most, body);
+  }
 
 private:
   /// Runs `start` in one thread.

@@ -14,6 +14,7 @@
 #include "../PlanAttention/TileSizes.h"
 #include "DequantKernel.h"
 #include "MmaSyncKernel.h"
+#include "PairKernel.h"
 #include "PromptKernel.h"
 #include "RolesKernel.h"
 #include "SeesawKernel.h"
@@ -89,7 +90,8 @@ static void emitWgmmaKernel(AttentionOp op, const Frame &frame,
   case Schedule::PingPong:
     return tilePrompt(op, frame, config);
   case Schedule::Roles:
-    llvm_unreachable("roles are for tensor memory");
+  case Schedule::Pair:
+    llvm_unreachable("roles and pairs are for tensor memory");
   }
 }
 
@@ -106,6 +108,8 @@ static void emitKernel(AttentionOp op, const Frame &frame,
       return tileSwapAB(op, frame, config);
     return emitWgmmaKernel(op, frame, config);
   case MmaKind::Tcgen05:
+    if (isPair(config))
+      return tilePair(op, frame, config);
     return hasRoles(config) ? tileRoles(op, frame, config)
                             : tileTcgen05(op, frame, config);
   }

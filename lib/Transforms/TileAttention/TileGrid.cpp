@@ -159,11 +159,18 @@ void kvcache::forGridTiles(const KernelContext &kernel, int64_t threads,
   const Frame &frame = kernel.frame;
   GridBlocks blocks = countBlocks(kernel);
   auto [all, layers] = getGridSizes(kernel, blocks);
-  int64_t across = kernel.shape.across;
+  // Blocks of a pair follow one another along y.
+  int64_t pair = isPair(kernel.config) ? kBlocksOfPair : 1;
+  int64_t across = kernel.shape.across / pair;
+  if (isPair(kernel.config))
+    layers = frame.index(kBlocksOfPair);
   auto getWork = [&](Value thread, ValueRange block) -> TileWork {
     TileWork work;
     work.thread = thread;
-    HeadShare heads = HeadShare::find(kernel, frame.rem(block[0], across));
+    Value share = frame.rem(block[0], across);
+    if (isPair(kernel.config))
+      share = frame.add(frame.mul(share, kBlocksOfPair), block[1]);
+    HeadShare heads = HeadShare::find(kernel, share);
     work.head = heads.head;
     work.firstHead = heads.firstHead;
     Value number = frame.div(block[0], across);

@@ -35,6 +35,7 @@ class Schedule(StrEnum):
     PREFETCH = "prefetch"
     SEESAW = "seesaw"
     ROLES = "roles"
+    PAIR = "pair"
 
 
 @dataclass(frozen=True, init=False, eq=False)

@@ -14,7 +14,7 @@ _WORDS = {
     "mma": ("none", "mma_sync", "wgmma", "tcgen05"),
     "dequant": ("tile", "registers"),
     "l2_hint": ("evict_first", "evict_normal", "evict_last"),
-    "schedule": ("pipelined", "ping_pong", "prefetch", "seesaw", "roles"),
+    "schedule": ("pipelined", "ping_pong", "prefetch", "seesaw", "roles", "pair"),
     "merge": ("launch", "cluster"),
 }
 _NUMBERS: dict[str, tuple[int, ...] | range] = {
@@ -59,7 +59,8 @@ class AttentionConfig:
             copies tiles ``"pipelined"``, or ``"ping_pong"`` for two warpgroups in turns.
             ``"seesaw"`` is for latent caches: warpgroups have every second tile.
             ``"roles"`` is for prompts in tensor memory: two query tiles, whose warps copy,
-            multiply, or compute exponentials.
+            multiply, or compute exponentials. ``"pair"`` is for latent caches of 128
+            query heads there: two thread blocks multiply together.
         merge: Where splits are merged: by a second ``"launch"``, the default, or by the
             ``"cluster"`` of thread blocks that compute the splits of the same rows, on
             sm_90 and newer. A cluster needs no workspace, and has at most 8 splits. The

@@ -18,7 +18,7 @@ _OTHER_BITS: Mapping[str, Sequence[Any]] = {
     "swap_ab": (None, False, True),
     "keys": (None, 32, 64, 96, 128),
     "dequant": (None, "tile", "registers"),
-    "schedule": (None, "prefetch", "seesaw", "roles"),
+    "schedule": (None, "prefetch", "seesaw", "roles", "pair"),
 }
 """Values of the fields that decide the bits of results on every chip."""
 

@@ -104,7 +104,7 @@ module {
     kvcache.schedule_fence %arg0 : !kvcache.fragment<64xf32, wgmma_acc, partial>
     return
   }
-  func.func private @schedules() attributes {test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>, #kvcache.schedule<seesaw>, #kvcache.schedule<roles>]}
+  func.func private @schedules() attributes {test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>, #kvcache.schedule<seesaw>, #kvcache.schedule<roles>, #kvcache.schedule<pair>]}
   func.func @transposed(%arg0: !kvcache.tile<16x128xbf16, swizzle_128b>, %arg1: !kvcache.tile<128x128xbf16, swizzle_128b>, %arg2: !kvcache.fragment<16x64xbf16, wgmma_acc_t>, %arg3: !kvcache.tile<64x16xbf16, swizzle_32b>, %arg4: !kvcache.tile<4x16xf32>, %arg5: !kvcache.fragment<16xf32, wgmma_acc_t>, %arg6: index) -> (!kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.fragment<16xf32, wgmma_acc_t>, !kvcache.fragment<16xf32, wgmma_acc_t>) {
     %0 = kvcache.fragment_mma %arg0[%arg6, %arg6], %arg1[%arg6, %arg6] : !kvcache.tile<16x128xbf16, swizzle_128b>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, wgmma_acc_t>
     %1 = kvcache.fragment_wait %0 : !kvcache.in_flight<16x64xf32, wgmma_acc_t>

@@ -186,8 +186,8 @@ func.func @fence(%sums: !share) {
 }
 
 // CHECK-LABEL: func.func private @schedules() attributes {
-// CHECK-SAME:    test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>, #kvcache.schedule<seesaw>, #kvcache.schedule<roles>]
-func.func private @schedules() attributes {test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>, #kvcache.schedule<seesaw>, #kvcache.schedule<roles>]}
+// CHECK-SAME:    test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>, #kvcache.schedule<seesaw>, #kvcache.schedule<roles>, #kvcache.schedule<pair>]
+func.func private @schedules() attributes {test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>, #kvcache.schedule<seesaw>, #kvcache.schedule<roles>, #kvcache.schedule<pair>]}
 
 !st = !kvcache.fragment<16x64xf32, wgmma_acc_t>
 !wt = !kvcache.fragment<16x64xbf16, wgmma_acc_t>

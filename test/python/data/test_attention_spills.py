@@ -99,6 +99,15 @@ def test_prompts_by_roles_have_no_spills(size, page_size, options):
     assert_no_spills(kvcache.ops.attention(params, 32, config=config, **options), "sm_100a")
 
 
+@needs_ptxas
+@pytest.mark.long
+@pytest.mark.parametrize("options", [{}, {"soft_cap": 30.0, "sinks": True}, {"mask": True, "causal": False}], ids=str)
+def test_latent_rows_by_pairs_have_no_spills(options):
+    config = kvcache.AttentionConfig(schedule="pair")
+    params = make_params("bf16", 1, 576, 64, mla=True)
+    assert_no_spills(kvcache.ops.attention(params, 128, value_dim=512, config=config, **options), "sm_100a")
+
+
 MXFP4 = kvcache.KVCacheQuantizationConfig("f8E8M0FNU", 32)
 INDEXERS = {
     "bf16": (None, "bf16"),

@@ -28,6 +28,7 @@ SWAP = {"swap_operands": True}
 PREFETCH = kvcache.AttentionConfig(schedule="prefetch")
 ROLES = kvcache.AttentionConfig(schedule="roles")
 SEESAW = kvcache.AttentionConfig(schedule="seesaw")
+PAIR = kvcache.AttentionConfig(schedule="pair")
 # Sequences of no tokens, of several blocks of rows, of one row, and whose last tile is full.
 TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
 
@@ -282,6 +283,11 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
         (CHIPS[1], "bf16", 128, 448, 384, {"lengths": (490, 0, 319), "scheduled_blocks": 2, "config": SEESAW, **SPLITS}),
         (CHIPS[1], "bf16", 64, 448, 384, {"lengths": (490, 0, 319), "scheduled_blocks": 0, **SPLITS}),
         (CHIPS[1], "bf16", 64, 448, 384, {"lengths": (300, 0, 191), "config": PREFETCH}),
+        # Pairs of thread blocks: any number of tiles, half of the last one, two shares of the heads, and pages of any size.
+        (CHIPS[2], "bf16", 128, 576, 512, {"lengths": (300, 0, 191), "page_size": 64, "config": PAIR}),
+        (CHIPS[2], "f16", 256, 192, 128, {"lengths": (260, 64, 25), "soft_cap": 9.0, "sinks": True, "config": PAIR}),
+        (CHIPS[2], "bf16", 128, 256, 256, {"page_size": 3, "causal": False, "config": PAIR}),
+        (CHIPS[2], "bf16", 128, 160, 128, {"lengths": (130, 33, 95), "mask": True, "config": PAIR}),
     ],
 )
 def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, options):
@@ -443,6 +449,24 @@ def test_a_sequence_alone_and_in_a_batch(case, target):
                 out[first : first + 37].tobytes() + lse[first : first + 37].tobytes()
             )
     assert len(set(results)) == 1
+
+
+def test_a_latent_sequence_alone_and_in_a_batch():
+    """Pairs of thread blocks have the same tiles of a sequence at any place in the batch."""
+    params = make_params("bf16", 1, 192, mla=True)
+    attend = kvcache.ops.attention(params, 128, target=CHIPS[2], dtype="bf16", value_dim=128, config=PAIR)
+    results = set()
+    for lengths, new in [((100,), (2,)), ((100, 7, 130), (2, 3, 1))]:
+        manager, inputs = fill(params, "bf16", lengths, new)
+        for requests in (inputs.requests, inputs.requests[::-1]):
+            batch = manager.inputs(requests)
+            first = int(batch.row_offsets[list(requests).index(0)])
+            queries = np.zeros((len(batch.tokens), 128, 192), ml_dtypes.bfloat16)
+            queries[first : first + 2] = np.random.default_rng(3).standard_normal((2, 128, 192))
+            out, lse = np.zeros((len(queries), 128, 128), queries.dtype), np.zeros((len(queries), 128), np.float32)
+            attend(batch, LAYER, queries, out=out, lse=lse, scale=0.1)
+            results.add(out[first : first + 2].tobytes() + lse[first : first + 2].tobytes())
+    assert len(results) == 1
 
 
 def test_f16_probs_do_not_vanish():
