@@ -22,7 +22,7 @@ public:
       : FloatBuilder(frame.builder, frame.loc), isGPU(frame.isGPU) {}
 
   /// 2 to a power that is not large, below -126 at most 2^-126. On the CPU
-  /// within an ulp; a GPU has an instruction for it, with an error of 2^-22.
+  /// within two ulps; a GPU has an instruction for it, with an error of 2^-22.
   Value exp2(Value power) const;
   /// 2 to a power below 128, by arithmetic alone: within 2^-13 of the result,
   /// and below -126 within 2^-126.
