@@ -11,10 +11,32 @@
 #include "FewRows.h"
 #include "ManyRows.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 #include <optional>
 
 using namespace mlir;
 using namespace mlir::kvcache;
+
+/// Keeps LLVM from unrolling the loops that `build` adds. Their steps have many
+/// vectors already, so that more take time to compile, and none to run.
+static void buildWithoutUnrolling(OpBuilder &builder,
+                                  function_ref<void()> build) {
+  MLIRContext *context = builder.getContext();
+  auto unroll = LLVM::LoopUnrollAttr::get(context, builder.getBoolAttr(true),
+                                          {}, {}, {}, {}, {}, {});
+  auto annotation = LLVM::LoopAnnotationAttr::get(
+      context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
+  Block *block = builder.getInsertionBlock();
+  int64_t before = std::distance(block->begin(), builder.getInsertionPoint());
+  build();
+  for (Operation &added : llvm::make_range(std::next(block->begin(), before),
+                                           builder.getInsertionPoint()))
+    added.walk([&](scf::ForOp loop) {
+      loop->setDiscardableAttr("loop_annotation", annotation);
+    });
+}
 
 // A sequence's own rows choose the loops, so that a row has the same bits alone
 // and in any batch. For few rows, a thread computes some heads together; many
@@ -39,10 +61,19 @@ void kvcache::expandForCPU(AttentionOp op, const Frame &frame) {
     auto computeFew = [&] {
       Value isFirst = both(frame.equal(frame.rem(head, few->getHeads()), zero),
                            frame.equal(share, zero));
-      frame.runIf(both(isFirst, frame.less(zero, count)),
-                  [&] { few->compute(rows, head, count); });
+      frame.runIf(both(isFirst, frame.less(zero, count)), [&] {
+        auto build = [&] { few->compute(rows, head, count); };
+        // Steps of dot products are shorter.
+        if (attention.mma == HostMma::Dot)
+          build();
+        else
+          buildWithoutUnrolling(frame.builder, build);
+      });
     };
-    auto computeMany = [&] { many->compute(rows, head, count, share); };
+    auto computeMany = [&] {
+      buildWithoutUnrolling(frame.builder,
+                            [&] { many->compute(rows, head, count, share); });
+    };
     if (!mayBeFew)
       computeMany();
     else if (!mayBeMany)
