@@ -5,15 +5,20 @@
 
 !cache = !kvcache.paged<bf16, <num_heads = 8, head_size = 128>, page_size = 64>
 
-// Queries and keys are 64 pairs of elements, values pairs of tokens, and probabilities take the place of scores. Tiles need
-// values transposed.
+// Queries and keys are 64 pairs of elements, values pairs of tokens, and probabilities take the place of scores. Tiles are
+// contiguous, and need values transposed. CPUs that have them have larger caches.
+// AMX:           #[[UNROLL:.*]] = #llvm.loop_unroll<disable = true>
+// AMX:           #[[ANNOTATION:.*]] = #llvm.loop_annotation<unroll = #[[UNROLL]]>
 // CHECK-LABEL: func.func @attend(
 // DOT-DAG:       memref.alloca() {{.*}} : memref<16x64x16xi32>
 // DOT-DAG:       memref.alloca() {{.*}} : memref<16x128x16xf32>
-// AMX-DAG:       memref.alloca() {{.*}} : memref<32x64x16xi32>
-// AMX-DAG:       memref.alloca() {{.*}} : memref<32x128x16xf32>
-// CHECK-DAG:     memref.alloca() {{.*}} : memref<128x64xi32>
-// CHECK-DAG:     memref.alloca() {{.*}} : memref<4x128x16xf32>
+// AMX-DAG:       memref.alloca() {{.*}} : memref<64x64x16xi32>
+// AMX-DAG:       memref.alloca() {{.*}} : memref<64x128x16xf32>
+// DOT-DAG:       memref.alloca() {{.*}} : memref<128x64xi32>
+// DOT-DAG:       memref.alloca() {{.*}} : memref<4x128x16xf32>
+// AMX-DAG:       memref.alloca() {{.*}} : memref<16x4x16x16xi32>
+// AMX-DAG:       memref.alloca() {{.*}} : memref<8x8x16x16xi32>
+// AMX-DAG:       memref.alloca() {{.*}} : memref<4x256x16xf32>
 //
 // Few rows. Dot products multiply pairs of a query and a key. Probabilities are rounded to pairs of tokens, for tiles that
 // all rows see. Tiles would be mostly empty.
@@ -30,10 +35,15 @@
 // CHECK:           arith.select %{{.*}}vector<16xf32>
 // CHECK:         vector.interleave {{.*}} : vector<16xf32> -> vector<32xf32>
 //
-// Many rows.
+// Many rows. The queries of the next ones are prefetched, and tokens after the one that is loaded.
+// CHECK-COUNT-4: memref.prefetch %arg0
+// CHECK:         scf.for {{.*}} step %c2
+// CHECK-COUNT-8: memref.prefetch
 // CHECK:         arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
 // CHECK:         vector.bitcast %{{.*}} : vector<16xi16> to vector<8xi32>
-// Values that are not finite go apart, and leave zeros.
+// Values that are not finite go apart, and leave zeros. Both halves of a pair are compared at once.
+// CHECK:         arith.maxsi %{{.*}} : vector<32xi16>
+// CHECK:         vector.reduction <maxsi>, %{{.*}} : vector<32xi16> into i16
 // CHECK:         scf.if %[[HAS_NON_FINITE:.*]] {
 // CHECK:           arith.xori
 // DOT-NOT:       vector.shuffle
@@ -47,10 +57,19 @@
 // DOT-COUNT-16:  x86vector.avx512.dot %{{.*}} : vector<32xbf16> -> vector<16xf32>
 // AMX-COUNT-4:   amx.tile_zero : !amx.tile<16x16xf32>
 // AMX:           scf.for %{{.*}} = %c0{{.*}} to %c64{{.*}} step %c16
-// AMX-COUNT-2:     amx.tile_load {{.*}} : memref<32x64x16xi32> into !amx.tile<16x32xbf16>
-// AMX-COUNT-2:     amx.tile_load {{.*}} : memref<128x64xi32> into !amx.tile<16x32xbf16>
+// AMX-COUNT-2:     amx.tile_load {{.*}} : memref<64x64x16xi32> into !amx.tile<16x32xbf16>
+// AMX-COUNT-2:     amx.tile_load {{.*}} : memref<16x4x16x16xi32> into !amx.tile<16x32xbf16>
 // AMX-COUNT-4:     amx.tile_mulf
-// AMX-COUNT-4:   amx.tile_store {{.*}} : memref<4x128x16xf32>
+// LLVM does not unroll the loop.
+// AMX:           } {loop_annotation = #[[ANNOTATION]]}
+// AMX-COUNT-4:   amx.tile_store {{.*}} : memref<4x256x16xf32>
+//
+// The largest product of each row is found without a store, and replaces the maximum where it is larger by 2^8.
+// CHECK:         scf.if %{{.*}} {
+// CHECK-NOT:       vector.store
+// CHECK:           %[[BORDER:.*]] = arith.addf %[[MAX:.*]], %cst{{.*}} : vector<16xf32>
+// CHECK-NEXT:      %[[GROWS:.*]] = arith.cmpf ogt, %[[NEW:.*]], %[[BORDER]]
+// CHECK-NEXT:      arith.select %[[GROWS]], %[[NEW]], %[[MAX]]
 //
 // Probabilities are rounded: half of the last bit is added, and two of them joined.
 // CHECK:         arith.addi %{{.*}}, %cst{{.*}} : vector<16xi32>
@@ -59,7 +78,8 @@
 //
 // Values.
 // DOT-COUNT-16:  x86vector.avx512.dot
-// AMX:           amx.tile_load {{.*}} : memref<4x128x16xf32> into !amx.tile<16x32xbf16>
+// AMX:           amx.tile_load {{.*}} : memref<4x256x16xf32> into !amx.tile<16x32xbf16>
+// AMX-COUNT-2:   amx.tile_load {{.*}} : memref<8x8x16x16xi32> into !amx.tile<16x32xbf16>
 // AMX-COUNT-4:   amx.tile_mulf
 //
 // Those that are not finite are added to the rows that see them.

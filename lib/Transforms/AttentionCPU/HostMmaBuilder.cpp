@@ -40,7 +40,8 @@ Value HostMmaBuilder::loadTile(Type element, Value memory,
 
 Value HostMmaBuilder::loadLhs(Value memory, ValueRange indices) const {
   if (kind == HostMma::AMX)
-    return loadTile(frame.builder.getBF16Type(), memory, indices);
+    return loadTile(frame.builder.getBF16Type(), memory,
+                    getTiledIndices(frame, indices[0], indices[1]));
   Value number = lanes.broadcast(memory, indices);
   return kind == HostMma::Dot ? PairBuilder(frame).getElements(number) : number;
 }

@@ -23,9 +23,15 @@ using namespace mlir::kvcache;
 /// Bytes of the queries and accumulators of a block as f32, and of a tile of
 /// tokens: together they fit into the second cache. That of CPUs with AMX is
 /// larger, and the conversion of a tile takes as long as few products there.
-constexpr int64_t kBlockBytes = 1 << 18, kBlockBytesOfTiles = 1 << 19;
-constexpr int64_t kTileBytes = 1 << 17;
-constexpr int64_t kMostRows = 512, kMostTokens = 128;
+struct BlockLimits {
+  int64_t blockBytes, tileBytes, rows, tokens;
+};
+constexpr BlockLimits kLimits = {1 << 18, 1 << 17, 512, 128};
+constexpr BlockLimits kLimitsOfTiles = {1 << 20, 1 << 18, 1024, 256};
+
+static const BlockLimits &getLimits(const HostAttention &attention) {
+  return attention.mma == HostMma::AMX ? kLimitsOfTiles : kLimits;
+}
 
 /// The largest multiple of `unit` whose numbers of `size` floats have so many
 /// bytes, within [unit, most].
@@ -37,10 +43,9 @@ static int64_t getCount(int64_t bytes, int64_t size, int64_t unit,
 
 static RowLanes allocateRows(const HostAttention &attention, int64_t tokens) {
   const AttentionSizes &sizes = attention.sizes;
-  int64_t bytes =
-      attention.mma == HostMma::AMX ? kBlockBytesOfTiles : kBlockBytes;
-  int64_t rows =
-      getCount(bytes, sizes.keySize + sizes.valueSize, kPanelRows, kMostRows);
+  const BlockLimits &limits = getLimits(attention);
+  int64_t rows = getCount(limits.blockBytes, sizes.keySize + sizes.valueSize,
+                          kPanelRows, limits.rows);
   Type f32 = attention.frame.builder.getF32Type();
   Type i32 = attention.frame.builder.getI32Type();
   RowLanes memory;
@@ -70,7 +75,8 @@ static int64_t getTileTokens(const HostAttention &attention) {
   const AttentionSizes &sizes = attention.sizes;
   int64_t size =
       sizes.keySize + (attention.op.getValueCache() ? sizes.valueSize : 0);
-  return getCount(kTileBytes, size, kWordTokens, kMostTokens);
+  const BlockLimits &limits = getLimits(attention);
+  return getCount(limits.tileBytes, size, kWordTokens, limits.tokens);
 }
 
 ManyRows::ManyRows(const HostAttention &attention)

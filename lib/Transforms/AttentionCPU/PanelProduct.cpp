@@ -39,28 +39,43 @@ struct PanelProduct {
   bool skipsUnseen = false;
 };
 
-/// Computes a product for `vectors` vectors from `vector` on, and `rows` rows
-/// of instructions at once.
+/// Computes a product for `vectors` vectors and `rows` rows of instructions at
+/// once.
 class ProductLoop {
 public:
   ProductLoop(const HostMmaBuilder &mma, const Frame &frame,
-              const PanelProduct &product, Value vector, int64_t vectors)
-      : mma(mma), frame(frame), product(product), vector(vector),
-        vectors(vectors), rows(std::gcd(product.rowMultiple / mma.getRows(),
-                                        mma.getMostRows(vectors))) {}
+              const PanelProduct &product, int64_t vectors)
+      : mma(mma), frame(frame), product(product), vectors(vectors),
+        rows(std::gcd(product.rowMultiple / mma.getRows(),
+                      mma.getMostRows(vectors))) {}
 
-  void run() const {
-    frame.loop(product.beginRow, product.endRow,
-               frame.index(rows * mma.getRows()), [&](Value row) {
-                 SmallVector<Value> acc = multiply(row, begin(row));
-                 forEach([&](int64_t r, int64_t v, int64_t number) {
-                   mma.storeAcc(acc[number], product.acc,
-                                getVector(product.firstAcc, v), getRow(row, r));
-                 });
-               });
+  /// Computes all rows for some vectors before others, or all vectors for some
+  /// rows.
+  void run(Value count, bool hasRowsOutside) const {
+    auto forRows = [&](function_ref<void(Value)> body) {
+      frame.loop(product.beginRow, product.endRow,
+                 frame.index(rows * mma.getRows()), body);
+    };
+    auto forVectors = [&](function_ref<void(Value)> body) {
+      frame.loop(frame.index(0), count, frame.index(vectors), body);
+    };
+    if (hasRowsOutside)
+      return forRows([&](Value row) {
+        forVectors([&](Value vector) { multiply(row, vector); });
+      });
+    forVectors([&](Value vector) {
+      forRows([&](Value row) { multiply(row, vector); });
+    });
   }
 
 private:
+  void multiply(Value row, Value vector) const {
+    SmallVector<Value> acc = add(row, vector, begin(row, vector));
+    forEach([&](int64_t r, int64_t v, int64_t number) {
+      mma.storeAcc(acc[number], product.acc,
+                   getVector(product.firstAcc, vector, v), getRow(row, r));
+    });
+  }
   /// Calls `body` with the number of a row and of a vector, and that of both.
   void forEach(function_ref<void(int64_t, int64_t, int64_t)> body) const {
     for (int64_t r = 0; r < rows; ++r)
@@ -70,30 +85,31 @@ private:
   Value getRow(Value row, int64_t r) const {
     return frame.add(row, frame.index(r * mma.getRows()));
   }
-  Value getVector(Value first, int64_t v) const {
+  Value getVector(Value first, Value vector, int64_t v) const {
     return frame.add(frame.add(first, vector), frame.index(v));
   }
 
-  SmallVector<Value> begin(Value row) const {
+  SmallVector<Value> begin(Value row, Value vector) const {
     SmallVector<Value> acc;
     forEach([&](int64_t r, int64_t v, int64_t) {
-      acc.push_back(product.isNew ? mma.getZero()
-                                  : mma.loadAcc(product.acc,
-                                                getVector(product.firstAcc, v),
-                                                getRow(row, r)));
+      acc.push_back(product.isNew
+                        ? mma.getZero()
+                        : mma.loadAcc(product.acc,
+                                      getVector(product.firstAcc, vector, v),
+                                      getRow(row, r)));
     });
     return acc;
   }
 
-  SmallVector<Value> multiply(Value row, ArrayRef<Value> acc) const {
+  SmallVector<Value> add(Value row, Value vector, ArrayRef<Value> acc) const {
     auto loop = scf::ForOp::create(
         frame.builder, frame.loc, product.beginDepth, product.endDepth,
         frame.index(mma.getDepth()), acc,
         [&](OpBuilder &, Location, Value depth, ValueRange carried) {
           SmallVector<Value> lhs, rhs, next;
           for (int64_t v = 0; v < vectors; ++v)
-            rhs.push_back(mma.loadRhs(product.rhs,
-                                      getVector(product.firstRhs, v), depth));
+            rhs.push_back(mma.loadRhs(
+                product.rhs, getVector(product.firstRhs, vector, v), depth));
           for (int64_t r = 0; r < rows; ++r) {
             SmallVector<Value> indices = {getRow(row, r), depth};
             if (product.isTransposed)
@@ -101,14 +117,14 @@ private:
             lhs.push_back(mma.loadLhs(product.lhs, indices));
           }
           forEach([&](int64_t r, int64_t v, int64_t number) {
-            next.push_back(add(lhs[r], rhs[v], carried[number]));
+            next.push_back(addProduct(lhs[r], rhs[v], carried[number]));
           });
           scf::YieldOp::create(frame.builder, frame.loc, next);
         });
     return llvm::to_vector_of<Value>(loop.getResults());
   }
 
-  Value add(Value lhs, Value rhs, Value acc) const {
+  Value addProduct(Value lhs, Value rhs, Value acc) const {
     Value next = mma.multiply(lhs, rhs, acc);
     if (!product.skipsUnseen)
       return next;
@@ -119,7 +135,6 @@ private:
   const HostMmaBuilder &mma;
   const Frame &frame;
   const PanelProduct &product;
-  Value vector;
   int64_t vectors, rows;
 };
 
@@ -132,10 +147,10 @@ static void multiply(const HostAttention &attention, const Panel &panel,
   const Frame &frame = attention.frame;
   HostMmaBuilder mma(frame, attention.mma);
   Value count = frame.div(panel.count, kLanes);
+  // Tiles of all vectors stay in the first cache, and those of all rows do not.
+  bool hasRowsOutside = attention.mma == HostMma::AMX;
   auto forVectors = [&](int64_t atOnce) {
-    frame.loop(frame.index(0), count, frame.index(atOnce), [&](Value vector) {
-      ProductLoop(mma, frame, product, vector, atOnce).run();
-    });
+    ProductLoop(mma, frame, product, atOnce).run(count, hasRowsOutside);
   };
   int64_t most = product.skipsUnseen ? 1 : mma.getMostVectors();
   if (most == 1)
@@ -150,7 +165,7 @@ void kvcache::multiplyKeys(const HostAttention &attention,
                            const TokenTile &tile, Value begin, Value end) {
   const Frame &frame = attention.frame;
   Value zero = frame.index(0);
-  int64_t depth = cast<MemRefType>(tile.keys.getType()).getDimSize(1);
+  int64_t depth = attention.sizes.keySize / (attention.usesPairs() ? 2 : 1);
   PanelProduct product{tile.keys,
                        /*isTransposed=*/false,
                        memory.queries,

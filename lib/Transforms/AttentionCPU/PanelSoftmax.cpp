@@ -16,11 +16,17 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+/// The growth of a maximum, in base 2, from which on it is replaced.
+constexpr float kGrowth = 8;
+
 PanelSoftmax::PanelSoftmax(const HostAttention &attention,
                            const QueryRows &rows, const RowLanes &memory,
                            const TokenTile &tile)
     : attention(attention), rows(rows), memory(memory), tile(tile),
-      lanes(attention.frame) {}
+      lanes(attention.frame), areProducts(memory.factors && !tile.keyScales &&
+                                          !attention.op.getSoftCap() &&
+                                          attention.op.getModifiers().empty()) {
+}
 
 void PanelSoftmax::run(const PanelScores &scores) const {
   const Frame &frame = attention.frame;
@@ -34,13 +40,22 @@ void PanelSoftmax::runRows(const PanelScores &scores, const Rows &rows) const {
   const DeviceMath &f = attention.f;
   Value oldMax = lanes.load(memory.rowMax, rows.inBlock);
   // A NaN among the scores of a row makes its sums NaN in any case.
-  Value max = f.larger(oldMax, storeScores(scores, rows));
+  Value max = growMax(oldMax, storeScores(scores, rows));
   Value factors = f.exp2(f.sub(oldMax, max));
   Value sum = storeProbs(scores, rows, max);
   sum = f.fma(lanes.load(memory.rowSum, rows.inBlock), factors, sum);
   lanes.store(max, memory.rowMax, rows.inBlock);
   lanes.store(sum, memory.rowSum, rows.inBlock);
   rescale(rows, factors);
+}
+
+Value PanelSoftmax::growMax(Value oldMax, Value largest) const {
+  const DeviceMath &f = attention.f;
+  Value border = f.add(oldMax, kGrowth);
+  Value isMore =
+      arith::CmpFOp::create(attention.frame.builder, attention.frame.loc,
+                            arith::CmpFPredicate::OGT, largest, border);
+  return f.select(isMore, largest, oldMax);
 }
 
 Value PanelSoftmax::storeScores(const PanelScores &scores,
@@ -69,7 +84,7 @@ Value PanelSoftmax::storeScores(const PanelScores &scores,
       builder, attention.frame.loc, scores.begin, scores.end,
       frame.index(kTokenSteps), lowest,
       [&](OpBuilder &, Location, Value first, ValueRange carried) {
-        SmallVector<Value> largest = {carried.front()};
+        SmallVector<Value> all;
         for (int64_t step = 0; step < kTokenSteps; ++step) {
           Value j = frame.add(first, frame.index(step));
           Value score =
@@ -83,18 +98,18 @@ Value PanelSoftmax::storeScores(const PanelScores &scores,
             regions.addToken(frame.add(scores.token, j));
             score = regions.apply(score, step, /*column=*/0);
           }
-          lanes.store(score, memory.scores, lanes.at(rowsOfLanes.inPanel, j));
+          if (!areProducts)
+            lanes.store(score, memory.scores, lanes.at(rowsOfLanes.inPanel, j));
           if (!scores.areAllSeen)
             score = f.select(attention.scores.isAdmitted(
                                  isSeen(scores, rowsOfLanes, j), score),
                              score, lowest);
-          largest.push_back(score);
+          all.push_back(score);
         }
-        while (largest.size() > 1) {
-          Value last = largest.pop_back_val();
-          largest.front() = f.larger(largest.front(), last);
-        }
-        scf::YieldOp::create(builder, attention.frame.loc, largest);
+        Value largest =
+            f.larger(f.larger(all[0], all[1]), f.larger(all[2], all[3]));
+        scf::YieldOp::create(builder, attention.frame.loc,
+                             f.larger(carried.front(), largest));
       });
   return loop.getResult(0);
 }
@@ -128,7 +143,11 @@ PanelSoftmax::Prob PanelSoftmax::getProb(const PanelScores &scores,
   const DeviceMath &f = attention.f;
   Value none = f.constant(f.vectorOf(kLanes), -0.0f);
   Value score = lanes.load(memory.scores, lanes.at(rows.inPanel, j));
-  Value prob = f.exp2(f.sub(score, max));
+  Value power = f.sub(score, max);
+  if (areProducts)
+    power =
+        f.fma(score, lanes.load(memory.factors, rows.inBlock), f.negate(max));
+  Value prob = f.exp2(power);
   Value isAdmitted;
   if (!scores.areAllSeen) {
     isAdmitted = attention.scores.isAdmitted(isSeen(scores, rows, j), score);

@@ -39,7 +39,8 @@ private:
     Value inBlock, inPanel;
   };
   void runRows(const PanelScores &scores, const Rows &rows) const;
-  /// Stores scores in base 2, and returns the largest of each row.
+  /// Stores scores in base 2, and returns the largest of each row. Products
+  /// that only have a factor stay as they are.
   Value storeScores(const PanelScores &scores, const Rows &rows) const;
   /// Stores probabilities relative to `max`, and returns the sum of each row.
   /// The probability of a token that the row does not see is -0.
@@ -51,6 +52,8 @@ private:
   };
   Prob getProb(const PanelScores &scores, const Rows &rows, Value max,
                Value j) const;
+  /// The larger maxima of rows, which stay as they are until they grow by much.
+  Value growMax(Value oldMax, Value largest) const;
   /// Stores the probabilities of tokens from `first` on.
   void storeSteps(ArrayRef<Value> probs, const Rows &rows, Value first) const;
   /// Multiplies the accumulators of rows, unless each factor is 1.
@@ -63,6 +66,8 @@ private:
   const RowLanes &memory;
   const TokenTile &tile;
   LaneBuilder lanes;
+  /// Whether scores are products times a factor of their row.
+  bool areProducts;
 };
 
 } // namespace mlir::kvcache

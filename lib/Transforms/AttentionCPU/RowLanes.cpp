@@ -83,3 +83,10 @@ SmallVector<Value> kvcache::transpose(const Frame &frame,
   }
   return results;
 }
+
+SmallVector<Value> kvcache::getTiledIndices(const Frame &frame, Value row,
+                                            Value column) {
+  Value lanes = frame.index(kLanes);
+  return {frame.div(row, kLanes), frame.div(column, kLanes),
+          frame.rem(row, lanes), frame.rem(column, lanes)};
+}

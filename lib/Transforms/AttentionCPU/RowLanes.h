@@ -75,6 +75,10 @@ private:
   const Frame &frame;
 };
 
+/// The indices of an element of a matrix of 32 bits whose tiles are contiguous:
+/// [rows / lanes, columns / lanes, lanes, lanes].
+SmallVector<Value> getTiledIndices(const Frame &frame, Value row, Value column);
+
 /// The lanes whose probabilities are those of tokens that rows do not see.
 Value isUnseen(const Frame &frame, Value probs);
 

@@ -23,7 +23,19 @@ void RowTransfer::forRows(function_ref<void(Value, ValueRange)> body) const {
              [&](Value row) { body(row, {zero, row, zero}); });
 }
 
+void RowTransfer::prefetchQueries(Value lane, GetRow getRow) const {
+  JoinedRows queries = getQueries(attention.op);
+  forRows([&](Value number, ValueRange) {
+    HostAttention::Row row = getRow(frame.add(lane, number));
+    for (Value memref : {queries.first, queries.second})
+      if (memref)
+        prefetchRow(frame, memref, {row.row, row.queryHead}, frame.index(0),
+                    cast<MemRefType>(memref.getType()).getDimSize(2));
+  });
+}
+
 void RowTransfer::loadQueries(Value lane, int64_t width, GetRow getRow) const {
+  prefetchQueries(frame.add(lane, frame.index(kLanes)), getRow);
   frame.loop(frame.index(0), frame.index(attention.sizes.keySize),
              frame.index(width),
              [&](Value d) { loadPiece(lane, d, width, getRow); });

@@ -33,6 +33,8 @@ public:
   void storeOutputs(Value lane, GetRow getRow) const;
 
 private:
+  /// Prefetches the queries of the rows from `lane` on.
+  void prefetchQueries(Value lane, GetRow getRow) const;
   void loadPiece(Value lane, Value d, int64_t width, GetRow getRow) const;
   void storePiece(Value lane, Value d, int64_t width, GetRow getRow) const;
   /// Runs `body` with the number of each row and its indices in the matrix.

@@ -20,6 +20,17 @@ using namespace mlir::kvcache;
 
 /// The bits of the largest float, and those of a float without its sign.
 constexpr int64_t kLargestFinite = 0x7f7fffff, kMagnitude = 0x7fffffff;
+/// The bits of the largest bf16, and those of a pair without its signs.
+constexpr int64_t kLargestFiniteOfBF16 = 0x7f7f, kMagnitudes = 0x7fff7fff;
+/// Tokens from one that is loaded to one that is prefetched.
+constexpr int64_t kTokensAhead = 8;
+
+/// Pairs of bf16 as vectors of both elements.
+static Value splitPairs(const Frame &frame, Value pairs) {
+  int64_t count = cast<VectorType>(pairs.getType()).getNumElements();
+  auto type = VectorType::get(2 * count, frame.builder.getI16Type());
+  return vector::BitCastOp::create(frame.builder, frame.loc, type, pairs);
+}
 
 static int64_t countTokensAtOnce(const HostAttention &attention) {
   return attention.usesPairs() ? 2 : 1;
@@ -41,7 +52,14 @@ TokenTile::TokenTile(const HostAttention &attention, int64_t tokens)
                ? attention.allocate({tokens}, builder.getF32Type())
                : Value();
   };
-  keys = attention.allocate({tokens, sizes.keySize / pair}, element);
+  bool isTiled = attention.mma == HostMma::AMX;
+  auto allocateMatrix = [&](int64_t rows, int64_t columns) {
+    if (!isTiled)
+      return attention.allocate({rows, columns}, element);
+    return attention.allocate({rows / kLanes, columns / kLanes, kLanes, kLanes},
+                              element);
+  };
+  keys = allocateMatrix(tokens, sizes.keySize / pair);
   keyScales = allocateScales(op.getKeyCache());
   bool hasValues = static_cast<bool>(op.getValueCache());
   auto allocateValues = [&] {
@@ -51,9 +69,8 @@ TokenTile::TokenTile(const HostAttention &attention, int64_t tokens)
   valueScales = hasValues ? allocateScales(op.getValueCache()) : keyScales;
   if (isPaired)
     nonFinite = allocateValues();
-  if (attention.mma == HostMma::AMX)
-    transposedValues =
-        attention.allocate({sizes.valueSize, tokens / pair}, element);
+  if (isTiled)
+    transposedValues = allocateMatrix(sizes.valueSize, tokens / pair);
   if (op.getRows())
     ids = attention.allocate({tokens}, builder.getI32Type());
 }
@@ -76,6 +93,9 @@ Value TokenTile::load(const QueryRows &rows, Value head, Value first,
       Value column = frame.min(frame.add(first, own), last);
       Token token = getToken(rows, head, column, own);
       loaded.push_back(token);
+      if (!ids)
+        prefetch(rows, head,
+                 frame.min(frame.add(column, frame.index(kTokensAhead)), last));
       Value largest =
           storeKeys(op.getKeyCache(), token, own, 0,
                     attention.sizes.contentSize, areKeys ? worst : Value());
@@ -95,9 +115,16 @@ Value TokenTile::load(const QueryRows &rows, Value head, Value first,
       [&](OpBuilder &, Location, Value j, ValueRange worst) {
         scf::YieldOp::create(builder, frame.loc, loadTokens(j, worst.front()));
       });
-  Value worst = vector::ReductionOp::create(
-      builder, frame.loc, vector::CombiningKind::MAXSI, loop.getResult(0));
-  Value hasNonFinite = frame.less(frame.i32(kLargestFinite), worst);
+  Value all = loop.getResult(0);
+  if (nonFinite)
+    all = splitPairs(frame, all);
+  Value worst = vector::ReductionOp::create(builder, frame.loc,
+                                            vector::CombiningKind::MAXSI, all);
+  int64_t finite = nonFinite ? kLargestFiniteOfBF16 : kLargestFinite;
+  Value hasNonFinite = arith::CmpIOp::create(
+      builder, frame.loc, arith::CmpIPredicate::sgt, worst,
+      arith::ConstantIntOp::create(builder, frame.loc, worst.getType(),
+                                   finite));
   if (nonFinite)
     frame.runIf(hasNonFinite, [&] {
       separateNonFinite(frame, values, nonFinite, frame.div(count, atOnce));
@@ -158,8 +185,10 @@ Value TokenTile::storeKeys(Value cache, const Token &token, Value j,
       stored = pairs.joinElements(piece);
       column = frame.div(column, 2);
     }
-    vector::StoreOp::create(frame.builder, frame.loc, stored, keys,
-                            ValueRange{j, column});
+    SmallVector<Value> indices = {j, column};
+    if (attention.mma == HostMma::AMX)
+      indices = getTiledIndices(frame, j, column);
+    vector::StoreOp::create(frame.builder, frame.loc, stored, keys, indices);
     return largest ? getLargerMagnitude(piece, largest) : Value();
   };
   return forPieces(frame, size, keyLanes, worst, storePiece);
@@ -170,18 +199,16 @@ Value TokenTile::storeValues(ArrayRef<Token> loaded, Value j,
   const Frame &frame = attention.frame;
   auto storePiece = [&](Value d, Value largest) {
     SmallVector<Value> pieces;
-    for (const Token &token : loaded) {
+    for (const Token &token : loaded)
       pieces.push_back(
           loadPiece(attention.op.getValues(), token, d, valueLanes));
-      largest = getLargerMagnitude(pieces.back(), largest);
-    }
     Value stored = pieces.size() == 1
                        ? pieces[0]
                        : PairBuilder(frame).join(pieces[0], pieces[1]);
     Value row = frame.div(j, static_cast<int64_t>(pieces.size()));
     vector::StoreOp::create(frame.builder, frame.loc, stored, values,
                             ValueRange{row, d});
-    return largest;
+    return getLargerMagnitude(stored, largest);
   };
   return forPieces(frame, attention.sizes.valueSize, valueLanes, worst,
                    storePiece);
@@ -198,7 +225,7 @@ void TokenTile::transposeValues(Value count) const {
           lanes.load(values, {frame.add(row, frame.index(i)), d}));
     for (auto [i, vector] : llvm::enumerate(transpose(frame, vectors)))
       lanes.store(vector, transposedValues,
-                  {frame.add(d, frame.index(i)), row});
+                  getTiledIndices(frame, frame.add(d, frame.index(i)), row));
   };
   frame.loop(frame.index(0), frame.div(count, 2), step, [&](Value row) {
     frame.loop(frame.index(0), frame.index(attention.sizes.valueSize), step,
@@ -223,12 +250,36 @@ void TokenTile::storeScale(Value cache, const Token &token, Value scales,
 
 Value TokenTile::getLargerMagnitude(Value values, Value worst) const {
   const Frame &frame = attention.frame;
-  auto type = cast<VectorType>(worst.getType());
-  Value bits = arith::BitcastOp::create(frame.builder, frame.loc, type, values);
-  Attribute mask = frame.builder.getI32IntegerAttr(kMagnitude);
+  OpBuilder &builder = frame.builder;
+  Type type = worst.getType();
+  Value bits = arith::BitcastOp::create(builder, frame.loc, type, values);
+  Attribute mask =
+      builder.getI32IntegerAttr(nonFinite ? kMagnitudes : kMagnitude);
   bits = arith::AndIOp::create(
-      frame.builder, frame.loc, bits,
-      arith::ConstantOp::create(frame.builder, frame.loc,
-                                DenseElementsAttr::get(type, mask)));
-  return arith::MaxSIOp::create(frame.builder, frame.loc, bits, worst);
+      builder, frame.loc, bits,
+      arith::ConstantOp::create(
+          builder, frame.loc,
+          DenseElementsAttr::get(cast<ShapedType>(type), mask)));
+  if (!nonFinite)
+    return arith::MaxSIOp::create(builder, frame.loc, bits, worst);
+  Value larger = arith::MaxSIOp::create(
+      builder, frame.loc, splitPairs(frame, bits), splitPairs(frame, worst));
+  return vector::BitCastOp::create(builder, frame.loc, type, larger);
+}
+
+void TokenTile::prefetch(const QueryRows &rows, Value head,
+                         Value column) const {
+  const Frame &frame = attention.frame;
+  AttentionOp op = attention.op;
+  Place place = attention.loader.getPlace(rows, column, Value());
+  auto prefetchHead = [&](Value cache, int64_t size) {
+    if (!cache)
+      return;
+    if (Value row = getStoredRow(frame, cache, place, head, size))
+      prefetchRow(frame, row, frame.index(0), frame.index(0),
+                  cast<MemRefType>(row.getType()).getDimSize(1));
+  };
+  prefetchHead(op.getKeyCache(), attention.sizes.contentSize);
+  prefetchHead(op.getRopeCache(), op.getRopeSize());
+  prefetchHead(op.getValueCache(), attention.sizes.valueSize);
 }

@@ -31,9 +31,10 @@ public:
   /// Elements of keys and of values that are loaded at once.
   const int64_t keyLanes, valueLanes;
   /// Memory of [tokens, size]. Pairs of keys are two elements of a token, pairs
-  /// of values an element of two tokens.
+  /// of values an element of two tokens. Keys of AMX are in contiguous tiles,
+  /// as `getTiledIndices` has them.
   Value keys, values;
-  /// For tiles, pairs of values as [size, tokens / 2]; null for others.
+  /// For AMX, pairs of values as tiles of [size, tokens / 2]; null for others.
   Value transposedValues;
   /// The values that are not finite, apart from others: pairs like those of
   /// `values`, if `load` returned true; null without pairs.
@@ -63,7 +64,10 @@ private:
   /// `worst` with them.
   Value storeValues(ArrayRef<Token> loaded, Value j, Value worst) const;
   void storeScale(Value cache, const Token &token, Value scales, Value j) const;
+  /// The larger of bits of magnitudes: of floats, or of pairs for pairs.
   Value getLargerMagnitude(Value values, Value worst) const;
+  /// Prefetches a head of a token.
+  void prefetch(const QueryRows &rows, Value head, Value column) const;
   void transposeValues(Value count) const;
 
   const HostAttention &attention;

@@ -247,19 +247,24 @@ int64_t kvcache::countInLine(MemRefType row) {
   return kLineBytes * 8 / row.getElementTypeBitWidth();
 }
 
+void kvcache::prefetchRow(const Frame &frame, Value memref, ValueRange indices,
+                          Value d, int64_t count) {
+  int64_t line = countInLine(cast<MemRefType>(memref.getType()));
+  for (int64_t column = 0; column < count; column += line) {
+    SmallVector<Value> place(indices);
+    place.push_back(frame.add(d, frame.index(column)));
+    // Into the second cache: tiles of other heads fill the first one until
+    // then.
+    memref::PrefetchOp::create(frame.builder, frame.loc, memref, place,
+                               /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
+  }
+}
+
 void kvcache::prefetchLines(const Frame &frame, Value row, Value d,
                             int64_t count) {
-  int64_t line = countInLine(cast<MemRefType>(row.getType()));
-  // Into the second cache: tiles of other heads fill the first one until then.
-  auto prefetch = [&](int64_t column) {
-    memref::PrefetchOp::create(
-        frame.builder, frame.loc, row,
-        ValueRange{frame.index(0), frame.add(d, frame.index(column))},
-        /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
-  };
   for (int64_t attempt = 0; attempt < kPrefetchAttempts; ++attempt)
-    for (int64_t column = 0; column < count; column += line)
-      prefetch(column);
+    prefetchRow(frame, row, frame.index(0), d, count);
 }
 
 /// The bytes of rows that 32 registers of 512 bits hold beside what they

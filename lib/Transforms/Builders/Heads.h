@@ -93,7 +93,12 @@ Value loadUnscaled(const Frame &frame, Value cache, const Place &place,
 /// prefetches on a CPU. Null unless those of a token lie beside each other.
 Value getStoredRow(const Frame &frame, Value cache, const Place &place,
                    Value head, int64_t count);
-/// Prefetches the lines of `count` stored elements of such a row from `d` on.
+/// Prefetches the lines of `count` elements from `d` on, in the row of a memref
+/// with these indices.
+void prefetchRow(const Frame &frame, Value memref, ValueRange indices, Value d,
+                 int64_t count);
+/// Prefetches the lines of `count` stored elements of such a row from `d` on,
+/// several times.
 void prefetchLines(const Frame &frame, Value row, Value d, int64_t count);
 /// The stored elements of a line.
 int64_t countInLine(MemRefType row);
