@@ -179,6 +179,25 @@ def chat(
     return result
 
 
+def chat_with(
+    model: transformers.LlamaForCausalLM, work: Workload, questions: Questions, dtype: str | None
+) -> Result:
+    """Asks all questions with a paged cache of a dtype, or with the model's own."""
+    if dtype is None:
+        model.set_attn_implementation("sdpa")
+        return chat(model, transformers.DynamicCache(config=model.config), work, questions)
+    model.set_attn_implementation("kvcache")
+    cache = PagedCache(
+        model.config,
+        max_batch_size=work.users + 1,
+        max_seq_len=work.longest,
+        dtype=dtype,
+        page_size=16,
+        share_prefixes=True,
+    )
+    return chat(model, cache, work, questions)
+
+
 def run(work: Workload, dtype: str) -> bool:
     """Prints the cost of both caches, and returns whether the tokens are right."""
     model = make_model(work)
@@ -189,18 +208,8 @@ def run(work: Workload, dtype: str) -> bool:
     )
     own = paged = Result()
     for _ in range(2):  # the first compiles
-        model.set_attn_implementation("sdpa")
-        own = chat(model, transformers.DynamicCache(config=model.config), work, questions)
-        model.set_attn_implementation("kvcache")
-        cache = PagedCache(
-            model.config,
-            max_batch_size=work.users + 1,
-            max_seq_len=work.longest,
-            dtype=dtype,
-            page_size=16,
-            share_prefixes=True,
-        )
-        paged = chat(model, cache, work, questions)
+        own = chat_with(model, work, questions, None)
+        paged = chat_with(model, work, questions, dtype)
     answered = work.users * work.turns * work.answer
     print_table(
         ("cache", "KiB", "prompt tokens computed", "seconds", "tokens/s", "decoded tokens", "tokens/s"),
