@@ -7,8 +7,10 @@ nothing: for attention those of the cache, which it reads; for copies elements t
 all these bytes. PyTorch's scaled_dot_product_attention gets a contiguous copy of keys and values, which it does not
 have to gather: from bf16, its fastest of bf16 and f32 arrays. OpenVINO's PagedAttention has blocks of 32 tokens, and
 appends the last tokens again. `scripts/bench cpu` installs both; without them, their columns are empty. A first call
-compiles, with nothing on disk. Prompts have their part of what plain loops of multiply-adds and of dot products do.
-They run once more in a process in which kvcache and PyTorch have AVX2 only.
+compiles, with nothing on disk. Prompts have their part of what plain loops of multiply-adds, and of the fastest
+instruction, do. They run again in a process for each lower instruction set, in which kvcache and PyTorch have no other.
+The last table has times of the wall with one and two threads. The record is that of the CPU's level, as others have
+other loops.
 
 examples:
   scripts/bench cpu
@@ -19,8 +21,10 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -43,6 +47,8 @@ try:
     import ml_dtypes
     import numpy as np
     import tvm_ffi
+    from kvcache import _native
+    from kvcache.compilation import processors
 except ImportError as error:
     sys.exit(f"error: {error}\n  {HINT}")
 try:
@@ -56,13 +62,23 @@ except ImportError:
 
 PAGE = 16
 TIMES = "{:.1f} ({:.1f})"
-AVX2 = {
-    "KVCACHE_CPU": "x86-64-v3",
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+ISAS = {
+    "AVX-512": {
+        "KVCACHE_CPU": "x86-64-v4",
+        "ATEN_CPU_CAPABILITY": "avx512",
+        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX512",
+    },
+    "AVX2": {
+        "KVCACHE_CPU": "x86-64-v3",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    },
 }
-"""The environment in which kvcache and PyTorch have AVX2 only."""
+"""By instruction set: the environment in which kvcache and PyTorch have no others, and no matrix instructions."""
+REST = 0.02
+"""Seconds before each call with threads, in which those of the call before stop to wait for work."""
 MOST_ERROR = 2e-2
 """The largest error of attention relative to the largest element of a head."""
 
@@ -104,6 +120,10 @@ PROMPTS = [
     Shape("64 tokens after 2,048, 32 over 8 heads", 1, 2048 + 64, 8, 32, new=64),
     Shape("prompt of 2,048, 32 over 8 heads", 1, 2048, 8, 32, new=2048),
 ]
+
+
+THREADED = [SHAPES[0], SHAPES[3], *PROMPTS]
+"""The works that run with one thread and with two."""
 
 
 @dataclass(frozen=True)
@@ -200,9 +220,9 @@ def make_streams(read: int, written: int) -> Contender:
     return Contender("streams", lambda turn: run())
 
 
-def make_attention(shape: Shape) -> tuple[list[Contender], int]:
+def make_attention(shape: Shape, threads: int = 1) -> tuple[list[Contender], int]:
     params, inputs, (keys, values) = fill(shape)
-    operation = kvcache.ops.attention(params, shape.query_heads)
+    operation = kvcache.ops.attention(params, shape.query_heads, threads=threads)
     if shape.is_saved:
         operation = save(operation)
     q = np.random.default_rng(2).standard_normal((shape.batch * shape.new, shape.query_heads, shape.size), np.float32)
@@ -223,14 +243,21 @@ def make_attention(shape: Shape) -> tuple[list[Contender], int]:
         arrays[0] = arrays[0].reshape(shape.batch, shape.new, shape.query_heads, shape.size)
         names = ("f32",) if shape.dtype == "f32" else ("bf16", "f32")
         contenders += [make_torch(shape, arrays, scale, wanted, name) for name in names]
-    # With AVX2 only, OpenVINO has no caches of bf16.
-    if openvino_attention is not None and not shape.is_saved and not has_avx2_only():
+    # No variable limits OpenVINO's instructions, and its runs have one thread.
+    if openvino_attention is not None and not shape.is_saved and not find_isa() and threads == 1:
         contenders.append(make_openvino(shape, q, keys, values, scale, wanted))
     return contenders, 2 * keys.nbytes
 
 
-def has_avx2_only() -> bool:
-    return all(os.environ.get(name) == value for name, value in AVX2.items())
+def list_levels() -> list[str]:
+    """Returns the levels of CPUs that code may have here, from the lowest to the fastest."""
+    names = [level.name for level in processors.find_levels()]
+    return names[: names.index(_native.extension().cpu_level()) + 1] if all(names) else [platform.machine()]
+
+
+def find_isa() -> str | None:
+    """Returns the instruction set that this process is limited to."""
+    return next((name for name, limits in ISAS.items() if limits.items() <= os.environ.items()), None)
 
 
 def as_torch(array: Any) -> Any:
@@ -322,14 +349,20 @@ def make_copies() -> Iterator[tuple[str, list[Contender], int]]:
         yield from make_rows(format_, rows if format_.rows == "f32" else narrow)
 
 
-def measure_cells(title: str, contenders: list[Contender], rounds: int) -> dict[str, list[float]]:
-    """Returns the median and the least time of each contender."""
+def measure_cells(
+    title: str,
+    contenders: list[Contender],
+    rounds: int,
+    clock: HostClock = HostClock(time.process_time),
+    prepare: Callable[[], Any] | None = None,
+) -> dict[str, list[float]]:
+    """Returns the median and the least time of each contender. ``prepare`` runs before each call."""
     for contender in contenders:
         found = verify(contender, title)
         if found.status == "wrong":
             raise ValueError(f"{title}: {contender.name} is wrong: {found.note}")
     calls = {contender.name: contender.call for contender in contenders}
-    times = take_turns(calls, rounds, clock=HostClock(time.process_time))
+    times = take_turns(calls, rounds, clock=clock, prepare=dict.fromkeys(calls, prepare) if prepare else None)
     return {name: spread(all_)[:2] for name, all_ in times.items()}
 
 
@@ -350,14 +383,14 @@ def measure_prompt(shape: Shape, rounds: int) -> list[Any]:
     contenders, _ = make_attention(shape)
     cells = measure_cells(shape.title, contenders, rounds)
     rate, rates = shape.operations / cells["kvcache"][0] / 1e6, measure_rates()
-    parts = [rate / rates[name] if name in rates else None for name in ("multiply-adds", "dot products")]
+    parts = [rate / rates["multiply-adds"], rate / max(rates.values())]
     return [shape.title, cells["kvcache"], rate, *parts, *find_torch(cells), cells.get("OpenVINO")]
 
 
 def measure_prompts(rounds: int) -> Table:
     table = Table(
         "work", ("kvcache, ms", TIMES), ("GFLOPS", "{:.0f}"), ("of multiply-adds", "{:.2f}"),
-        ("of dot products", "{:.2f}"), ("PyTorch, ms", f"{TIMES}, {{}}"), ("PyTorch / kvcache", "{:.2f}"),
+        ("of the fastest loop", "{:.2f}"), ("PyTorch, ms", f"{TIMES}, {{}}"), ("PyTorch / kvcache", "{:.2f}"),
         ("OpenVINO, ms", TIMES),
     )  # fmt: skip
     for name, rate in measure_rates().items():
@@ -368,17 +401,39 @@ def measure_prompts(rounds: int) -> Table:
     return table
 
 
-def measure_with_avx2(rounds: int) -> list[list[Any]]:
-    """Measures prompts in a process in which kvcache and PyTorch have AVX2 only."""
-    say("the same with AVX2 only")
+def measure_with(isa: str, rounds: int) -> list[list[Any]]:
+    """Measures prompts in a process in which kvcache and PyTorch have no other instruction set."""
+    say(f"the same with {isa} only")
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/prompts.json"
-        command = [sys.executable, __file__, "--avx2", "--rounds", str(rounds), "--json", path]
-        if subprocess.run(command, env={**os.environ, **AVX2}, stdout=subprocess.DEVNULL).returncode:
-            raise ValueError("prompts with AVX2 only were not measured")
+        command = [sys.executable, __file__, "--isa", isa, "--rounds", str(rounds), "--json", path]
+        if subprocess.run(command, env={**os.environ, **ISAS[isa]}, stdout=subprocess.DEVNULL).returncode:
+            raise ValueError(f"prompts with {isa} only were not measured")
         with open(path) as file:
             rows = json.load(file)["tables"]["prompts"]["rows"]
-    return [[f"{title}, AVX2", *cells] for title, *cells in rows]
+    return [[f"{title}, {isa}", *cells] for title, *cells in rows]
+
+
+def measure_threads(rounds: int) -> Table:
+    """Measures times of the wall with one thread and with two."""
+    table = Table(
+        "work", "threads", ("kvcache, ms", TIMES), ("of one thread", "{:.2f}"), ("PyTorch, ms", f"{TIMES}, {{}}"),
+        ("PyTorch / kvcache", "{:.2f}"),
+    )  # fmt: skip
+    for shape in THREADED:
+        alone = 0.0
+        for threads in (1, 2):
+            say(f"{shape.title}, {threads} threads")
+            if torch is not None:
+                torch.set_num_threads(threads)
+            contenders, _ = make_attention(shape, threads)
+            cells = measure_cells(shape.title, contenders, rounds, HostClock(), partial(time.sleep, REST))
+            median = cells["kvcache"][0]
+            alone = alone or median
+            table.add(shape.title, threads, cells["kvcache"], median / alone, *find_torch(cells))
+    if torch is not None:
+        torch.set_num_threads(1)
+    return table
 
 
 def measure_first_calls(rounds: int) -> list[Any]:
@@ -402,7 +457,7 @@ def measure(options: argparse.Namespace) -> Record:
         torch.set_num_threads(1)
     software = list_versions("numpy", "torch", "openvino")
     runs = f"{options.rounds} rounds"
-    if options.avx2:
+    if options.isa:
         tables = {"prompts": measure_prompts(options.rounds)}
         return Record("scripts/bench cpu", tables, software=software, runs=runs)
     table = Table(
@@ -417,22 +472,23 @@ def measure(options: argparse.Namespace) -> Record:
         table.add(*measure_row(title, contenders, bytes_, options.rounds))
     table.add(*measure_first_calls(options.rounds))
     prompts = measure_prompts(options.rounds)
-    for row in measure_with_avx2(options.rounds):
+    isas = [isa for isa, limits in ISAS.items() if limits["KVCACHE_CPU"] in list_levels()]
+    for row in itertools.chain.from_iterable(measure_with(isa, options.rounds) for isa in isas):
         prompts.add(*row)
     if openvino_attention is None:
         say("OpenVINO is not installed, so its column is empty: pip install openvino")
-    tables = {"operations": table, "prompts": prompts}
+    tables = {"operations": table, "prompts": prompts, "threads": measure_threads(options.rounds)}
     return Record("scripts/bench cpu", tables, software=software, runs=runs)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    command = Command("scripts/bench cpu", __doc__, "cpu")
+    command = Command("scripts/bench cpu", __doc__, f"cpu-{list_levels()[-1]}")
     command.add_count("--rounds", 11, "counted rounds")
-    command.add("--avx2", action="store_true", help="only prompts, with AVX2 only")
-    options = sys.argv[1:] if arguments is None else arguments
-    if "--avx2" in options and not has_avx2_only():
-        os.execve(sys.executable, [sys.executable, __file__, *options], {**os.environ, **AVX2})
-    return command.run(measure, arguments)
+    command.add("--isa", choices=ISAS, help="only prompts, with no other instruction set")
+    options = command.parse(arguments)
+    if options.isa and find_isa() != options.isa:
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ISAS[options.isa]})
+    return command.run(measure, options)
 
 
 if __name__ == "__main__":

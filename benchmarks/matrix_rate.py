@@ -1,7 +1,7 @@
 """The rates at which one core multiplies: plain loops of one instruction, by the compiler of kvcache.
 
-Each step has one product for each accumulator. 12 vectors of 512 bits cover the latency of any CPU, and 6 are as many as
-16 registers of 256 bits hold. No loop reads memory.
+Each step has one product for each accumulator. 12 vectors of 512 bits cover the latency of any CPU, and 6 are as many
+as 16 registers of 256 bits hold. Products of tiles have four accumulators of two times two tiles. No loop reads memory.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import time
 
 import kvcache
 import numpy as np
+from kvcache.compilation.processors import find_features
+from kvcache.execution.matrix import choose_mma
 
 ACCUMULATORS = (6, 12)
 LANES = 16
@@ -51,25 +53,61 @@ func.func @multiply(%numbers: memref<16xi32>, %out: memref<16xf32>, %steps: inde
 """
 
 
-def measure_rate(count: int, operations: int, factors: str, product: str) -> float:
-    """Returns GFLOPS of an instruction: the most of some loops."""
-    program = kvcache.jit(write_source(count, factors, product))
-    numbers, out = np.full(LANES, 0x3F803F80, np.int32), np.zeros(LANES, np.float32)
+TILES = 4
+TILE_SOURCE = """
+func.func @multiply(%numbers: memref<16x16xi32>, %out: memref<16x16xf32>, %steps: index) {
+  %start = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %a = amx.tile_load %numbers[%start, %start] : memref<16x16xi32> into !amx.tile<16x32xbf16>
+  %b = amx.tile_load %numbers[%start, %start] : memref<16x16xi32> into !amx.tile<16x32xbf16>
+  %c = amx.tile_load %numbers[%start, %start] : memref<16x16xi32> into !amx.tile<16x32xbf16>
+  %d = amx.tile_load %numbers[%start, %start] : memref<16x16xi32> into !amx.tile<16x32xbf16>
+  %zero = amx.tile_zero : !amx.tile<16x16xf32>
+  %all:4 = scf.for %i = %start to %steps step %one iter_args(%s0 = %zero, %s1 = %zero, %s2 = %zero, %s3 = %zero)
+      -> (!amx.tile<16x16xf32>, !amx.tile<16x16xf32>, !amx.tile<16x16xf32>, !amx.tile<16x16xf32>) {
+    %n0 = amx.tile_mulf %a, %c, %s0 : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>
+    %n1 = amx.tile_mulf %a, %d, %s1 : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>
+    %n2 = amx.tile_mulf %b, %c, %s2 : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>
+    %n3 = amx.tile_mulf %b, %d, %s3 : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>
+    scf.yield %n0, %n1, %n2, %n3
+      : !amx.tile<16x16xf32>, !amx.tile<16x16xf32>, !amx.tile<16x16xf32>, !amx.tile<16x16xf32>
+  }
+  amx.tile_store %out[%start, %start], %all#0 : memref<16x16xf32>, !amx.tile<16x16xf32>
+  amx.tile_store %out[%start, %start], %all#1 : memref<16x16xf32>, !amx.tile<16x16xf32>
+  amx.tile_store %out[%start, %start], %all#2 : memref<16x16xf32>, !amx.tile<16x16xf32>
+  amx.tile_store %out[%start, %start], %all#3 : memref<16x16xf32>, !amx.tile<16x16xf32>
+  return
+}
+"""
+
+
+def time_loop(source: str, operations: int, *shape: int) -> float:
+    """Returns GFLOPS of a loop with so many operations in a step: the most of some calls."""
+    program = kvcache.jit(source)
+    numbers, out = np.full(shape, 0x3F803F80, np.int32), np.zeros(shape, np.float32)
     times = []
     for _ in range(LOOPS):
         start = time.process_time()
         program.call("multiply", numbers, out, STEPS)
         times.append(time.process_time() - start)
-    return operations * count * STEPS / min(times) / 1e9
+    return operations * STEPS / min(times) / 1e9
+
+
+def measure_rate(count: int, operations: int, factors: str, product: str) -> float:
+    """Returns GFLOPS of an instruction with so many accumulators."""
+    return time_loop(write_source(count, factors, product), operations * count, LANES)
 
 
 @functools.cache
 def measure_rates() -> dict[str, float]:
-    """Returns GFLOPS of each instruction that this CPU has."""
+    """Returns GFLOPS of each instruction that this process may use."""
     rates = {}
     for name, instruction in INSTRUCTIONS.items():
         try:
             rates[name] = max(measure_rate(count, *instruction) for count in ACCUMULATORS)
         except kvcache.CompileError:
             continue
+    # The choice asks for the permission, without which such an instruction is illegal.
+    if choose_mma(find_features(), opt_level=2) == "amx":
+        rates["tile products"] = time_loop(TILE_SOURCE, TILES * 2 * LANES * LANES * 2 * LANES, LANES, LANES)
     return rates

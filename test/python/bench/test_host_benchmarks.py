@@ -1,6 +1,7 @@
 """The benchmarks of the CPU: operations, calls, and page managers, with small works."""
 
 import json
+import platform
 import subprocess
 import sys
 
@@ -36,10 +37,35 @@ def test_prompts_have_rates(monkeypatch):
     monkeypatch.setattr(cpu, "openvino_attention", None)
     monkeypatch.setattr(cpu, "PROMPTS", [cpu.Shape("prompt", 1, 20, 1, 2, 64, new=20)])
     table = cpu.measure_prompts(rounds=2)
-    (_, _, most, *_), *_, (title, times, rate, part, *_) = table.rows
-    assert table.rows[0][0] == "a loop of multiply-adds" and title == "prompt"
-    assert 0 < rate and part == pytest.approx(rate / most) and len(times) == 2
+    *loops, (title, times, rate, part, fastest_part, *_) = table.rows
+    rates = {name: most for name, _, most, *_ in loops}
+    known = {f"a loop of {name}" for name in ("multiply-adds", "dot products", "tile products")}
+    assert {"a loop of multiply-adds"} <= rates.keys() <= known
+    assert 0 < rate and part == pytest.approx(rate / rates["a loop of multiply-adds"]) and len(times) == 2
+    assert title == "prompt" and fastest_part == pytest.approx(rate / max(rates.values()))
     assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_threads_are_timed(monkeypatch):
+    monkeypatch.setattr(cpu, "torch", None)
+    monkeypatch.setattr(cpu, "openvino_attention", None)
+    monkeypatch.setattr(cpu, "THREADED", [cpu.Shape("prompt", 2, 20, 2, 4, 64, new=20)])
+    (_, *alone), (_, *both) = cpu.measure_threads(rounds=2).rows
+    assert (alone[0], both[0]) == (1, 2) and alone[2] == 1
+    assert both[2] == pytest.approx(both[1][0] / alone[1][0])
+
+
+def test_lower_instruction_sets_limit_the_process(monkeypatch):
+    assert cpu.find_isa() is None
+    for isa, limits in cpu.ISAS.items():
+        for name, value in limits.items():
+            monkeypatch.setenv(name, value)
+        assert cpu.find_isa() == isa
+        assert limits["KVCACHE_CPU"] in {level.name for level in cpu.processors.find_levels()}
+
+
+def test_levels_end_with_the_fastest():
+    assert cpu.list_levels()[-1] == (cpu._native.extension().cpu_level() or platform.machine())
 
 
 def test_operations_are_those_of_seen_tokens():
