@@ -23,6 +23,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_FLOATSASBITS
@@ -37,6 +38,8 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
   using FloatsAsBitsBase::FloatsAsBitsBase;
 
   void runOnOperation() override {
+    if (!mayChange())
+      return markAllAnalysesPreserved();
     if (failed(checkOnlyMoved()))
       return signalPassFailure();
     bool changed = false;
@@ -169,6 +172,30 @@ private:
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());
+  }
+
+  /// Whether a value may have a type that this pass changes. No attribute of an
+  /// op has one without such a value, except those of symbols.
+  bool mayChange() {
+    DenseMap<Type, bool> known;
+    auto isMovedType = [&](Type type) {
+      auto [entry, isNew] = known.try_emplace(type);
+      if (isNew)
+        entry->second = hasMoved(type);
+      return entry->second;
+    };
+    WalkResult result = getOperation()->walk([&](Operation *op) {
+      bool found = llvm::any_of(op->getResultTypes(), isMovedType);
+      if (auto function = dyn_cast<FunctionOpInterface>(op))
+        found |= isMovedType(function.getFunctionType());
+      else
+        found |= isa<SymbolOpInterface>(op);
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          found |= llvm::any_of(block.getArgumentTypes(), isMovedType);
+      return found ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    return result.wasInterrupted();
   }
 
   /// Whether a type is, or has as a part, one that this pass changes.
