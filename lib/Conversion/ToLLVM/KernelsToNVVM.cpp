@@ -50,9 +50,12 @@ struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
     RewritePatternSet patterns(&getContext());
     populatePatterns(converter, target, patterns);
     FrozenRewritePatternSet frozen(std::move(patterns));
+    // Ops have been folded before, so patterns come first.
+    ConversionConfig config;
+    config.foldingMode = DialectConversionFoldingMode::AfterPatterns;
     DiagnosticHints hints(&getContext());
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
-      if (failed(applyPartialConversion(&op, target, frozen)))
+      if (failed(applyPartialConversion(&op, target, frozen, config)))
         return signalPassFailure();
     relaxAtomicUpdates(module);
     if (failed(checkCallees(module)))
