@@ -43,10 +43,7 @@ static void addOutlining(OpPassManager &pm) {
   addCleanUpOfFunctions(pm);
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
-  // Device functions go into their kernels; they have been simplified before.
-  pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
-  pm.nest<gpu::GPUModuleOp>().addPass(createInlineIntoKernels());
-  pm.addPass(createSymbolDCEPass());
+  pm.addPass(createInlineCalls());
   pm.addPass(createNameKernelArgs());
 }
 

@@ -72,6 +72,15 @@ def InlineIntoKernels : Pass<"kvcache-inline-into-kernels",
   }];
 }
 
+def InlineCalls : Pass<"kvcache-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "Inline all calls, and drop the functions that have no use left";
+  let description = [{
+    Runs `inline`, without simplification of the functions,
+    `kvcache-inline-into-kernels` and `symbol-dce`. These read each attribute of
+    each op, so this pass skips them in modules without calls or private symbols.
+  }];
+}
+
 def NameKernelArgs : Pass<"kvcache-name-kernel-args", "::mlir::ModuleOp"> {
   let summary = "Name kernel arguments after the operands of their launches";
   let description = [{

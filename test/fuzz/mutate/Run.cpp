@@ -66,6 +66,7 @@ static constexpr StringLiteral kPasses[] = {
     "kvcache-flatten-kernel-args",
     "convert-kvcache-to-memref,kvcache-flatten-kernel-args",
     "gpu.module(kvcache-inline-into-kernels)",
+    "kvcache-inline-calls",
     "gpu.module(kvcache-mark-descriptors,kvcache-bound-registers)",
     "gpu.module(kvcache-kernels-to-nvvm)",
     "convert-nvvm-to-emulator",
