@@ -70,7 +70,6 @@ static void addLLVMLowering(OpPassManager &pm, bool makeInlinePTX) {
 /// Better addresses, loops and accesses, in functions of the LLVM dialect.
 static void addLLVMOptimization(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createSplitAddresses());
-  pm.addPass(createCSEPass());
   pm.addPass(createAnnotateLoops());
   pm.addPass(createHoistUniform());
   if (makeInlinePTX)
