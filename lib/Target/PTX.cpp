@@ -63,6 +63,9 @@ public:
     // time quadratic in the length of a function.
     if (pass == kStrengthReduction || pass == kReassociation)
       return false;
+    // The second run would follow the first one, but for the pass between them.
+    if (pass == kEarlyCSE && ++earlyCSERuns[unit] == 2)
+      return false;
     // CodeGenPrepare makes one block again of those that were split.
     return pass != kPreparation || !split.contains(unit);
   }
@@ -97,13 +100,16 @@ public:
 private:
   static constexpr StringLiteral kStrengthReduction = "slsr",
                                  kReassociation = "nary-reassociate",
+                                 kEarlyCSE = "early-cse",
                                  kPreparation = "codegenprepare";
   static constexpr StringLiteral kGated[] = {kStrengthReduction, kReassociation,
-                                             kPreparation};
+                                             kEarlyCSE, kPreparation};
 
   /// How LLVM describes the functions that have been split.
   llvm::StringSet<> split;
   mutable llvm::StringSet<> asked;
+  /// How often early CSE has been asked about, for each function.
+  mutable llvm::StringMap<unsigned> earlyCSERuns;
 };
 
 llvm::Error runMiddleEnd(llvm::Module &module, llvm::TargetMachine &machine,
