@@ -17,6 +17,7 @@
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/JSON.h"
 
@@ -119,6 +120,23 @@ static void collectObjects(ModuleOp module,
   });
 }
 
+/// Returns a key of the pipeline: all of the options.
+static std::string getPipelineKey(const CompileOptions &options) {
+  std::string key;
+  llvm::raw_string_ostream stream(key);
+  auto quote = [&](StringRef text) {
+    stream << '"';
+    llvm::printEscapedString(text, stream);
+    stream << '"';
+  };
+  stream << "compile " << options.optLevel << " " << options.boundsChecks;
+  for (StringRef text : {StringRef(options.format), StringRef(options.toolkit),
+                         StringRef(options.tuning)})
+    quote(text);
+  llvm::for_each(options.chips, quote);
+  return key;
+}
+
 static void buildPipeline(OpPassManager &pm, const CompileOptions &options) {
   ToPTXOptions toPTX;
   for (const std::string &chip : options.chips)
@@ -145,7 +163,8 @@ static CompileResult compileUnguarded(StringRef contents, StringRef filename,
   Source source(contents, filename);
   CompileResult result;
   auto build = [&](OpPassManager &pm) { buildPipeline(pm, options); };
-  if (source.getModule() && succeeded(source.run(build))) {
+  if (source.getModule() &&
+      succeeded(source.run(getPipelineKey(options), build))) {
     result.succeeded = true;
     collectObjects(source.getModule(), result.objects);
   }

@@ -13,6 +13,9 @@
 #include "kvcache/InitAll.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -26,9 +29,26 @@ WarmContext::WarmContext()
     : context(getRegistry(), MLIRContext::Threading::DISABLED) {
   // The op in full would bury the message.
   context.printOpOnDiagnostic(false);
+  // Pipelines keep the names of the ops that they nest on. A dialect that is
+  // loaded after a pipeline has run would replace and free these.
+  context.loadDialect<func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect>();
 }
 
 WarmContext::~WarmContext() = default;
+
+PassManager &
+WarmContext::getPipeline(StringRef key,
+                         function_ref<void(OpPassManager &)> build) {
+  std::unique_ptr<PassManager> &known = pipelines[key];
+  if (!known) {
+    known =
+        std::make_unique<PassManager>(&context, ModuleOp::getOperationName());
+    build(*known);
+    // The passes verify where needed.
+    known->enableVerifier(false);
+  }
+  return *known;
+}
 
 PassManager *WarmContext::getPipeline(StringRef passes, std::string &message) {
   std::unique_ptr<PassManager> &known = pipelines[passes];

@@ -120,6 +120,11 @@ LogicalResult Source::run(function_ref<void(OpPassManager &)> build) {
   return run(passManager);
 }
 
+LogicalResult Source::run(StringRef key,
+                          function_ref<void(OpPassManager &)> build) {
+  return run(context->getPipeline(key, build));
+}
+
 LogicalResult Source::run(PassManager &passManager) {
   if (succeeded(passManager.run(*module)))
     return success();

@@ -33,6 +33,11 @@ public:
   /// and adds to `message` if the text names none.
   PassManager *getPipeline(StringRef passes, std::string &message);
 
+  /// Returns the passes that `build` adds, which are the same for the same key.
+  /// No key is a text of a pipeline.
+  PassManager &getPipeline(StringRef key,
+                           function_ref<void(OpPassManager &)> build);
+
 private:
   friend struct ContextReturn;
   friend class ContextPool;

@@ -51,6 +51,9 @@ public:
   LogicalResult run(StringRef passes);
   /// Runs the passes that `build` adds.
   LogicalResult run(function_ref<void(OpPassManager &)> build);
+  /// Runs the passes that `build` adds, and keeps them for other sources. They
+  /// are the same for the same key.
+  LogicalResult run(StringRef key, function_ref<void(OpPassManager &)> build);
 
   DiagnosticCollector &getDiagnostics() { return diagnostics; }
 

@@ -1,6 +1,8 @@
 """Tests of kvcache.compile: kernels, their parameters, targets and options."""
 
 import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -247,6 +249,20 @@ gpu.module @kernels {{
 
 def test_sources_without_kernels():
     assert not kvcache.compile("func.func @f() { return }").kernels
+
+
+SHARED_PIPELINE = """
+import kvcache
+kernel = "gpu.module @kernels { llvm.func @empty() attributes {nvvm.kernel} { llvm.return } }"
+loops = """ + repr(LOOPS) + """
+for source in kernel, loops, kernel, loops:
+    assert kvcache.compile(source, "sm_90a").kernels
+"""
+
+
+def test_a_pipeline_serves_sources_of_other_dialects():
+    """The first source of the process needs fewer dialects than the second one."""
+    subprocess.run([sys.executable, "-c", SHARED_PIPELINE], check=True)
 
 
 def test_compiling_in_threads():
