@@ -213,6 +213,8 @@ typedef enum MlirKVCacheFragmentLayout {
   MlirKVCacheFragmentLayoutMmaA16Pairs = 7,
   MlirKVCacheFragmentLayoutMmaAccPairs = 8,
   MlirKVCacheFragmentLayoutTmemRow = 9,
+  MlirKVCacheFragmentLayoutMmaA16Quads = 10,
+  MlirKVCacheFragmentLayoutMmaAccQuads = 11,
 } MlirKVCacheFragmentLayout;
 
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheFragmentType(MlirType type);

@@ -28,6 +28,12 @@ static constexpr LayoutDigit kA8[] = {col(1), col(2), row(8), col(16)};
 // own.
 static constexpr LayoutDigit kA16Pairs[] = {col(1), row(8), col(2)};
 static constexpr LayoutDigit kAccPairs[] = {col(2), row(8), col(1)};
+// The columns of eight elements of 4 bits that `ldmatrix` gives a lane. A word
+// of A, or a product of D, has columns at a distance of 4: these are bits at a
+// distance of 16.
+static constexpr LayoutDigit kLaneOfEight[] = {col(8), col(16), row(1), row(2),
+                                               row(4)};
+static constexpr LayoutDigit kQuads[] = {col(4), row(8), col(1), col(2)};
 // The rows of a warp after those of the one before. In tensor memory, a warp
 // reaches a quarter of 128 rows: PTX ISA, "Access restrictions".
 static constexpr LayoutDigit kWarpgroup[] = {row(16), row(32)};
@@ -69,7 +75,17 @@ static ArrayRef<LayoutDigits> getTable() {
        kLaneOfFour,
        kAccPairs},
       {FragmentLayout::TmemRow, /*elementBits=*/0, kRowsOfWarps, kRowsOfLanes,
-       kRow}};
+       kRow},
+      {FragmentLayout::MmaA16Quads,
+       /*elementBits=*/16,
+       {},
+       kLaneOfEight,
+       kQuads},
+      {FragmentLayout::MmaAccQuads,
+       /*elementBits=*/0,
+       {},
+       kLaneOfEight,
+       kQuads}};
   return table;
 }
 
@@ -104,7 +120,11 @@ bool LayoutDigits::hasSharedRows() const {
 int64_t LayoutDigits::countRun(bool alongRows) const {
   // Loads of several registers at once would give these in another order than
   // that of the instruction.
-  int64_t most = isAccumulator() ? int64_t(1) << element.size() : countPacked();
+  // A run of f32 has at most 16 bytes.
+  constexpr int64_t longest = 4;
+  int64_t most = isAccumulator()
+                     ? std::min(int64_t(1) << element.size(), longest)
+                     : countPacked();
   int64_t count = 1;
   while (count < most &&
          llvm::is_contained(element, LayoutDigit{alongRows, count}))

@@ -34,6 +34,10 @@ SmallVector<MatrixPart, 2> FragmentMmaOp::getParts() {
   if (!isWgmma())
     parts.front().columnUnit =
         kColumnBytes / getB().getType().getLayout().elementBytes;
+  if (getPacked()) {
+    parts.front().columns /= kPacked;
+    parts.front().columnUnit = parts.front().columns; // (C15)
+  }
   if (TypedValue<TileType> tile = getTileA())
     parts.push_back(MatrixPart::get("a", tile, getMajorA(), getARow(),
                                     getAColumn(), getType().getRows(),
@@ -42,7 +46,28 @@ SmallVector<MatrixPart, 2> FragmentMmaOp::getParts() {
 }
 
 bool FragmentMmaOp::dequantizes() {
-  return !isWgmma() && getB().getType().getLayout().elementBytes == 1;
+  return !isWgmma() && !getPacked() &&
+         getB().getType().getLayout().elementBytes == 1;
+}
+
+/// The layout of A of `mma.sync`.
+static FragmentLayout getSyncLayout(FragmentMmaOp op) {
+  bool isKMajor = op.getMajorB() == Major::K;
+  if (op.getPacked())
+    return isKMajor ? FragmentLayout::MmaA16Quads : FragmentLayout::MmaA16;
+  return op.getPaired() || (op.dequantizes() && isKMajor)
+             ? FragmentLayout::MmaA16Pairs
+             : FragmentLayout::MmaA16;
+}
+
+/// The layout of D of `mma.sync`.
+static FragmentLayout getSyncAccLayout(FragmentMmaOp op) {
+  if (op.getMajorB() == Major::K)
+    return FragmentLayout::MmaAcc;
+  if (op.getPacked())
+    return FragmentLayout::MmaAccQuads;
+  return op.dequantizes() ? FragmentLayout::MmaAccPairs
+                          : FragmentLayout::MmaAcc;
 }
 
 /// (C1) and (C2)
@@ -60,10 +85,7 @@ static LogicalResult verifyA(FragmentMmaOp op) {
   if (op.isTransposed())
     return op.emitOpError("expects 'a' to be a tile for wgmma_acc_t, got ")
            << fragment;
-  bool hasPairs =
-      op.getPaired() || (op.dequantizes() && op.getMajorB() == Major::K);
-  FragmentLayout syncLayout =
-      hasPairs ? FragmentLayout::MmaA16Pairs : FragmentLayout::MmaA16;
+  FragmentLayout syncLayout = getSyncLayout(op);
   bool isOperand = op.isWgmma() ? layout == FragmentLayout::WgmmaA16 ||
                                       layout == FragmentLayout::WgmmaA8
                                 : layout == syncLayout;
@@ -75,10 +97,17 @@ static LogicalResult verifyA(FragmentMmaOp op) {
          << " of two dimensions, got " << fragment;
 }
 
-/// (C5) and (C8)
+/// (C5), (C8) and (C13)
 static LogicalResult verifySyncElements(FragmentMmaOp op, Type a) {
   Type b = op.getB().getType().getElementType(),
        sum = op.getType().getElementType();
+  if (op.getPacked()) {
+    if (a.isF16() && b.isSignlessInteger(8) && sum.isF32())
+      return success();
+    return op.emitOpError("expects f16, i8 and f32 as element types with "
+                          "'packed', got ")
+           << a << ", " << b << " and " << sum;
+  }
   if (op.dequantizes()) {
     if (a.isF16() && sum.isF32() &&
         (hasUse(b, FormatUse::FP8) || b.isSignlessInteger(8)))
@@ -94,7 +123,7 @@ static LogicalResult verifySyncElements(FragmentMmaOp op, Type a) {
          << a << ", " << b << " and " << sum;
 }
 
-/// (C5) and (C8)
+/// (C5), (C8) and (C13)
 static LogicalResult verifySync(FragmentMmaOp op) {
   auto a = dyn_cast<FragmentType>(op.getA().getType());
   if (!a)
@@ -102,9 +131,7 @@ static LogicalResult verifySync(FragmentMmaOp op) {
                           "from tiles");
   if (failed(verifySyncElements(op, a.getElementType())))
     return failure();
-  FragmentLayout layout = op.dequantizes() && op.getMajorB() == Major::MN
-                              ? FragmentLayout::MmaAccPairs
-                              : FragmentLayout::MmaAcc;
+  FragmentLayout layout = getSyncAccLayout(op);
   if (op.getType().getLayout() != layout)
     return op.emitOpError("expects the result to be ")
            << stringifyFragmentLayout(layout) << ", got " << op.getType();
@@ -115,10 +142,48 @@ static LogicalResult verifySync(FragmentMmaOp op) {
          << step << " columns, got " << op.getSizeN();
 }
 
+/// (C13) and (C14)
+static LogicalResult verifyPacked(FragmentMmaOp op) {
+  for (Value scales : {Value(op.getScales()), Value(op.getScalesRow())})
+    if (op.getPacked().has_value() != bool(scales))
+      return op.emitOpError("expects 'scales' and 'scales_row' with 'packed', "
+                            "and only then");
+  if (!op.getPacked() ||
+      (isa<Float4E2M1FNType>(*op.getPacked()) && !op.isWgmma()))
+    return success();
+  return op.emitOpError("expects 'packed' to be f4E2M1FN, for mma.sync, got ")
+         << *op.getPacked() << " and " << op.getType();
+}
+
+/// (C14) and (C15)
+static LogicalResult verifyScales(FragmentMmaOp op) {
+  TypedValue<TileType> scales = op.getScales();
+  if (!scales)
+    return success();
+  TileType type = scales.getType(), b = op.getB().getType();
+  int64_t elements = b.getColumns() * FragmentMmaOp::kPacked,
+          rows = op.getParts().front().rows,
+          columns = elements / FragmentMmaOp::kGroup;
+  if (!type.getElementType().isF16() || type.getSwizzle() != Swizzle::None ||
+      type.getRows() < rows || type.getColumns() < columns)
+    return op.emitOpError("expects 'scales' to be a tile of f16 without a "
+                          "swizzle, with at least ")
+           << rows << " rows and " << columns << " columns, got " << type;
+  constexpr int64_t most = 8 * FragmentMmaOp::kPackedColumns;
+  int64_t size = op.countRowElements();
+  if (llvm::isPowerOf2_64(size) && size >= FragmentMmaOp::kPackedColumns &&
+      size <= most && elements % size == 0)
+    return success();
+  return op.emitOpError("expects a row of 32, 64, 128 or 256 elements of a "
+                        "'packed' b, which divide those of its tile, got ")
+         << size << " of " << elements;
+}
+
 /// (C9)
 static LogicalResult verifyOrder(FragmentMmaOp op) {
   if ((!op.getRowsFirst() && !op.getPaired()) ||
-      (!op.isWgmma() && !op.dequantizes() && op.getMajorB() == Major::K))
+      (!op.isWgmma() && !op.dequantizes() && !op.getPacked() &&
+       op.getMajorB() == Major::K))
     return success();
   return op.emitOpError("expects '")
          << (op.getPaired() ? "paired" : "rows_first")
@@ -134,12 +199,14 @@ LogicalResult FragmentMmaOp::verify() {
     return emitOpError("expects 'accumulator' to be ")
            << getType().getComplete() << " or " << getType() << ", got "
            << sum.getType();
-  if (failed(verifyA(*this)) || failed(verifyOrder(*this)))
+  if (failed(verifyPacked(*this)) || failed(verifyA(*this)) ||
+      failed(verifyOrder(*this)))
     return failure();
   if (!isWgmma())
     return failure(failed(verifySync(*this)) ||
-                   failed(getParts().front().verifySize(*this))); // (C6)
-  if (getThread())                                                // (C7)
+                   failed(getParts().front().verifySize(*this)) || // (C6)
+                   failed(verifyScales(*this)));
+  if (getThread()) // (C7)
     return emitOpError(
         "expects no 'thread', because 'a' and 'b' have no places "
         "of a thread: warpgroups multiply");

@@ -67,8 +67,12 @@ LogicalResult FragmentLoadOp::verify() {
   if (getRepeated() && !LayoutDigits::get(getType()).isAccumulator())
     return emitOpError("expects an accumulator for 'repeated', got ")
            << getType();
-  if (getPaired() && getType().getLayout() != FragmentLayout::MmaA16Pairs)
-    return emitOpError("expects mma_a16_pairs for 'paired', got ") << getType();
+  FragmentLayout layout = getType().getLayout();
+  if (getPaired() && layout != FragmentLayout::MmaA16Pairs &&
+      layout != FragmentLayout::MmaA16Quads)
+    return emitOpError("expects mma_a16_pairs or mma_a16_quads for 'paired', "
+                       "got ")
+           << getType();
   return getPart().verifySize(*this); // (C2)
 }
 LogicalResult FragmentStoreOp::verify() {

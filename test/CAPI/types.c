@@ -308,10 +308,10 @@ static void testInvalid(MlirLocation loc) {
   // CHECK-NEXT: model.c:7:3: expects an element type
   // CHECK-NEXT: null
   expectNull(mlirKVCacheTmemTileTypeGetChecked(loc, 64, 64, none));
-  // CHECK-NEXT: model.c:7:3: unknown layout 10
+  // CHECK-NEXT: model.c:7:3: unknown layout 12
   // CHECK-NEXT: null
   expectNull(mlirKVCacheFragmentTypeGetChecked(
-      loc, 1, box, bf16, (MlirKVCacheFragmentLayout)10, false));
+      loc, 1, box, bf16, (MlirKVCacheFragmentLayout)12, false));
   // CHECK-NEXT: model.c:7:3: expects mma_acc to have 16 rows, got 65
   // CHECK-NEXT: null
   expectNull(mlirKVCacheFragmentTypeGetChecked(

@@ -41,6 +41,16 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     by side, or two of each of two rows. So A or D has these columns: of keys,
     A is `mma_a16_pairs`, and of values, D is `mma_acc_pairs`.
 
+    With `packed = f4E2M1FN`, B has elements of 4 bits, two in each i8 of its
+    tile, the first one in the low bits. The bits s, e, e and m of an element
+    become bits of an f16, which is 2^-14 times the element. It is multiplied by
+    the scale of its group: 16 elements of a row of the tile. The product is
+    rounded to f16, which has all products with numbers of f8E4M3FN times 2^7.
+    Row `scales_row + i` of `scales` has the scales of row `b_row + i` of the tile:
+    with P pairs of groups in a row, group `2 p + j` is in column `j P + p`.
+    `ldmatrix` gives a lane eight elements of a row, or four of each of two rows.
+    So of keys, A is `mma_a16_quads`, and of values, D is `mma_acc_quads`.
+
     With `paired`, B has the columns of each 16 in the order that
     `fragment_load` says, so that A is `mma_a16_pairs`.
 
@@ -72,6 +82,15 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     - (C11) of `wgmma`, only other products use a fragment of A before
       `fragment_wait`.
     - (C12) the region of `consume` waits for products that read its tiles.
+    - (C13) `packed` is f4E2M1FN. It is for `mma.sync`, an A of f16 and a B of
+      i8. A is `mma_a16_quads` and D is `mma_acc`, or with `mn_major` A is
+      `mma_a16` and D is `mma_acc_quads`.
+    - (C14) `scales` and `scales_row` are there with `packed`, and only then.
+      `scales` has elements of f16, no swizzle, the rows of the part of B from
+      `scales_row` on, and a column for each 8 columns of the tile of B.
+    - (C15) a row of the part of a `packed` B has 32, 64, 128 or 256 elements,
+      which divide those of the tile, and `b_column` is a multiple of their
+      bytes.
 
     Example:
 
@@ -81,6 +100,9 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     !s = !kvcache.fragment<64x128xf32, wgmma_acc>
     !p = !kvcache.fragment<64x128xbf16, wgmma_a16>
     !fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
+    !codes = !kvcache.tile<64x64xi8, swizzle_64b>
+    !q4 = !kvcache.fragment<16x128xf16, mma_a16_quads>
+    !s4 = !kvcache.fragment<16x64xf32, mma_acc>
 
     func.func @attend(%q: !qt, %k: !kt, %v: !kt, %acc: !s) -> !s {
       %c0 = arith.constant 0 : index
@@ -91,6 +113,18 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
           {major_b = #kvcache.major<mn_major>} : !p, !kt, !s -> !fly
       %out = kvcache.fragment_wait %pv : !fly
       return %out : !s
+    }
+
+    // Keys of NVFP4: 64 tokens of 128 elements.
+    func.func @score(%q: !q4, %k: !codes, %scales: !kvcache.tile<64x8xf16>)
+        -> !s4 {
+      %c0 = arith.constant 0 : index
+      %qk = kvcache.fragment_mma %q, %k[%c0, %c0] scales %scales[%c0]
+          {packed = f4E2M1FN} : !q4, !codes scales !kvcache.tile<64x8xf16>
+          -> !kvcache.in_flight<16x64xf32, mma_acc>
+      %scores = kvcache.fragment_wait %qk
+          : !kvcache.in_flight<16x64xf32, mma_acc>
+      return %scores : !s4
     }
     ```
   }];
@@ -103,18 +137,24 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     Arg<Index, "the first column of the tile of B">:$b_column,
     Arg<Optional<KVCache_Accumulator>, "C">:$accumulator,
     KVCache_FragmentThread:$thread,
+    Arg<Optional<KVCache_TileType>, "the scales of groups of B", [MemRead]>
+        :$scales,
+    Arg<Optional<Index>, "the row of the scales of row `b_row`">:$scales_row,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$k,
     DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_a,
     DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_b,
     UnitAttr:$rows_first,
-    UnitAttr:$paired
+    UnitAttr:$paired,
+    OptionalAttr<TypeAttr>:$packed
   );
   let results = (outs Res<KVCache_InFlightType, "D">:$result);
   let assemblyFormat = [{
     $a (`[` $a_row^ `,` $a_column `]`)? `,` $b `[` $b_row `,` $b_column `]`
-    (`add` $accumulator^)? (`thread` $thread^)? attr-dict `:`
+    (`add` $accumulator^)? (`thread` $thread^)?
+    (`scales` $scales^ `[` $scales_row `]`)? attr-dict `:`
     qualified(type($a)) `,` qualified(type($b))
-    (`,` qualified(type($accumulator))^)? `->` qualified(type($result))
+    (`,` qualified(type($accumulator))^)? (`scales` qualified(type($scales))^)?
+    `->` qualified(type($result))
   }];
   let extraClassDeclaration = [{
     /// The bytes of which columns are multiples for `ldmatrix`.
@@ -135,6 +175,13 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     }
     /// Whether `mma.sync` multiplies by elements of 8 bits, as f16.
     bool dequantizes();
+    /// Elements of `packed` tiles: in an element of the tile, in a group with a
+    /// scale, and in the least part of a row.
+    static constexpr int64_t kPacked = 2, kGroup = 16, kPackedColumns = 32;
+    /// The elements of a row of the part of B.
+    int64_t countRowElements() {
+      return getMajorB() == ::mlir::kvcache::Major::K ? getSizeK() : getSizeN();
+    }
     /// The tile of A; null if A is a fragment.
     ::mlir::TypedValue<::mlir::kvcache::TileType> getTileA();
     /// The parts of tiles that the op reads: B, and A if it is a tile.

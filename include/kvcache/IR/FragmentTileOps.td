@@ -26,7 +26,8 @@ def KVCache_FragmentLoadOp : KVCache_Op<"fragment_load"> {
 
     With `paired`, the tile has the columns of each 16 in the order 0, 1, 4, 5,
     8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15. `ldmatrix` then loads
-    `mma_a16_pairs`.
+    `mma_a16_pairs`. For `mma_a16_quads`, column `16 s + 8 h + 2 l + e` of each
+    32 has the number `8 l + 4 e + 2 s + h`.
 
     Elements of f8E4M3FN or f8E5M2 become f16 in registers, which is exact:
     `ldmatrix` gives a lane the four bytes of 16 that `mma_a16_pairs` has.
@@ -38,7 +39,8 @@ def KVCache_FragmentLoadOp : KVCache_Op<"fragment_load"> {
     - (C2) the part is inside the tile. `tile_row` is a multiple of 8, except
       with `repeated`, and `tile_column` of 16 bytes. The bounds checks check
       values that are not constant.
-    - (C3) `repeated` is for accumulators, and `paired` for `mma_a16_pairs`.
+    - (C3) `repeated` is for accumulators, and `paired` for `mma_a16_pairs` and
+      `mma_a16_quads`.
 
     Example:
 

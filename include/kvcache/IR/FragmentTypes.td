@@ -24,11 +24,16 @@ def KVCache_MmaA16Pairs
 def KVCache_MmaAccPairs
     : I32EnumAttrCase<"MmaAccPairs", 8, "mma_acc_pairs">;
 def KVCache_TmemRow : I32EnumAttrCase<"TmemRow", 9, "tmem_row">;
+def KVCache_MmaA16Quads
+    : I32EnumAttrCase<"MmaA16Quads", 10, "mma_a16_quads">;
+def KVCache_MmaAccQuads
+    : I32EnumAttrCase<"MmaAccQuads", 11, "mma_acc_quads">;
 def KVCache_FragmentLayout : I32EnumAttr<"FragmentLayout",
     "which elements of a matrix a thread has", [
     KVCache_MmaAcc, KVCache_MmaA16, KVCache_WgmmaAcc, KVCache_WgmmaA16,
     KVCache_WgmmaA8, KVCache_TmemAcc, KVCache_WgmmaAccT, KVCache_MmaA16Pairs,
-    KVCache_MmaAccPairs, KVCache_TmemRow]> {
+    KVCache_MmaAccPairs, KVCache_TmemRow, KVCache_MmaA16Quads,
+    KVCache_MmaAccQuads]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
@@ -111,6 +116,8 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | `wgmma_acc_t` | warpgroup, a multiple of 8 up to 256 | a multiple of 64 | C and D of `wgmma`, transposed |
     | `mma_a16_pairs` | warp, 16 | a multiple of 16 | A, with B of 8 bits |
     | `mma_acc_pairs` | warp, 16 | a multiple of 16 | C and D, with B of 8 bits |
+    | `mma_a16_quads` | warp, 16 | a multiple of 32 | A, with B of 4 bits |
+    | `mma_acc_quads` | warp, 16 | a multiple of 32 | C and D, with B of 4 bits |
     | `tmem_row` | warpgroup, 128 | a multiple of 4 | `tmem_load`, a row for each thread |
 
     Lane l of warp w of a team has these elements, where i counts the elements
@@ -125,6 +132,7 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | `wgmma_a8` | `16 w + l / 4 + 8 (i / 4 % 2)` | `16 (i / 8) + 4 (l % 4) + i % 4` |
     | `mma_a16_pairs` | `l / 4 + 8 (i / 2 % 2)` | `16 (i / 8) + 4 (l % 4) + 2 (i / 4 % 2) + i % 2` |
     | `mma_acc_pairs` | the same | `16 (i / 8) + 4 (l % 4) + 2 (i % 2) + i / 4 % 2` |
+    | `mma_a16_quads`, `mma_acc_quads` | the same | `32 (i / 16) + 8 (l % 4) + 4 (i % 2) + i / 4 % 4` |
     | `tmem_row` | `32 w + l` | `i` |
     | `wgmma_acc_t` of r rows | `8 (i / 4 % (r / 8)) + 2 (l % 4) + i % 2` | `64 (2 i / r) + 16 w + l / 4 + 8 (i / 2 % 2)` |
 
@@ -144,8 +152,8 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     - (C1) the shape has the rows of the table, and either columns as in the
       table or no second dimension.
     - (C2) elements are floats or signless integers of 1 to 32 bits, of 16 bits
-      in `mma_a16`, `mma_a16_pairs` and `wgmma_a16`, and of 8 bits in
-      `wgmma_a8`.
+      in `mma_a16`, `mma_a16_pairs`, `mma_a16_quads` and `wgmma_a16`, and of 8
+      bits in `wgmma_a8`.
     - (C3) a `partial` fragment has one dimension and an accumulator's layout.
 
     Example:

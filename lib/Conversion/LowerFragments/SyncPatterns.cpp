@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DequantProduct.h"
+#include "PackedProduct.h"
 #include "Registers.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -129,7 +130,9 @@ struct LowerSyncProduct : OpConversionPattern<FragmentMmaOp> {
 private:
   static void emit(OpBuilder &builder, FragmentMmaOp op, ValueRange a,
                    MutableArrayRef<Value> acc) {
-    if (op.dequantizes())
+    if (op.getPacked())
+      PackedProduct(builder, op, a, acc).emit();
+    else if (op.dequantizes())
       DequantProduct(builder, op, a, acc).emit();
     else
       SyncProduct(builder, op, a, acc).emit();

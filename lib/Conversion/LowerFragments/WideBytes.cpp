@@ -1,4 +1,4 @@
-//===- WideBytes.cpp - Bytes that become f16 ------------------------------===//
+//===- WideBytes.cpp - Stored elements that become f16 --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -70,4 +70,44 @@ std::array<Value, 2> kvcache::widenBytes(const IndexBuilder &b, Type element,
   for (auto [i, pair] : llvm::enumerate(pairs))
     pair = vector::ExtractOp::create(b.builder, b.loc, words, i);
   return pairs;
+}
+
+/// The bits of a word that are shifted to the left, or right, in a mask.
+static Value moveBits(const IndexBuilder &b, Value word, int64_t shift,
+                      uint32_t mask) {
+  if (shift > 0)
+    word = arith::ShLIOp::create(b.builder, b.loc, word, b.i32(shift));
+  if (shift < 0)
+    word = arith::ShRUIOp::create(b.builder, b.loc, word, b.i32(-shift));
+  return arith::AndIOp::create(b.builder, b.loc, word,
+                               b.i32(static_cast<int32_t>(mask)));
+}
+
+// Four elements become the high bytes of four f16 at once, those with even
+// numbers and those with odd ones. `prmt` places two of them; low bytes are 0.
+std::array<Value, 4> kvcache::widenNibbles(const IndexBuilder &b, Value word,
+                                           const std::array<Value, 2> &scales) {
+  constexpr uint32_t kSigns = 0x80808080, kMagnitudes = 0x0E0E0E0E;
+  // The places of the signs and magnitudes of elements 0 and 1.
+  constexpr int64_t kShifts[2][2] = {{4, 1}, {0, -3}};
+  constexpr uint32_t kPlaces[] = {0x2404, 0x3414};
+  Type f16 = b.builder.getF16Type();
+  Value factors = vector::FromElementsOp::create(
+      b.builder, b.loc, VectorType::get(2, f16), ValueRange(scales));
+  std::array<Value, 4> words;
+  for (auto [odd, shifts] : llvm::enumerate(kShifts)) {
+    Value bytes = arith::OrIOp::create(
+        b.builder, b.loc, moveBits(b, word, shifts[0], kSigns),
+        moveBits(b, word, shifts[1], kMagnitudes));
+    for (auto [i, places] : llvm::enumerate(kPlaces)) {
+      Value elements = permute(b, bytes, b.i32(0), places);
+      Value product = arith::MulFOp::create(
+          b.builder, b.loc, castVector(b, asVector(b, elements), 2, f16),
+          factors);
+      words[2 * i + odd] = vector::ExtractOp::create(
+          b.builder, b.loc, castVector(b, product, 1, b.builder.getI32Type()),
+          0);
+    }
+  }
+  return words;
 }

@@ -1,4 +1,4 @@
-//===- WideBytes.h - Bytes that become f16 ----------------------*- C++ -*-===//
+//===- WideBytes.h - Stored elements that become f16 ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,6 +19,12 @@ namespace mlir::kvcache {
 /// order, or even and odd ones.
 std::array<Value, 2> widenBytes(const IndexBuilder &b, Type element, Value word,
                                 bool byParity);
+
+/// Widens eight elements of f4E2M1FN in a word to four words of f16, times
+/// 2^-14: word i has elements i and i + 4, multiplied by the first scale and by
+/// the second.
+std::array<Value, 4> widenNibbles(const IndexBuilder &b, Value word,
+                                  const std::array<Value, 2> &scales);
 
 } // namespace mlir::kvcache
 

@@ -250,9 +250,10 @@ Value TiledScorer::multiply(const WarpKeys &keys, int64_t fragment, Value row,
         frame.builder, frame.loc, FragmentBuilder::getInFlight(getAcc()),
         keys.groups[number], /*a_row=*/Value(), /*a_column=*/Value(),
         stage.getQueries(), query, frame.index(group * tiles.countElements()),
-        /*accumulator=*/Value(), /*thread=*/Value(), /*k=*/IntegerAttr(),
-        Major::K, Major::K, /*rows_first=*/false,
-        /*paired=*/tiles.dequantizes()));
+        /*accumulator=*/Value(), /*thread=*/Value(), /*scales=*/Value(),
+        /*scales_row=*/Value(), /*k=*/IntegerAttr(), Major::K, Major::K,
+        /*rows_first=*/false,
+        /*paired=*/tiles.dequantizes(), /*packed=*/TypeAttr()));
     Value queryScales;
     if (Value scales = stage.getScales())
       queryScales =

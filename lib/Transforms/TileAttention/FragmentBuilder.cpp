@@ -107,13 +107,16 @@ InFlightType FragmentBuilder::getInFlight(FragmentType type) {
 
 Value FragmentBuilder::startProduct(FragmentType type, Value left, Value tile,
                                     Value column, Value acc, Major major,
-                                    bool isRowsFirst) const {
+                                    bool isRowsFirst,
+                                    const PackedScales &scales) const {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   return FragmentMmaOp::create(
       builder, loc, getInFlight(type), left,
       /*a_row=*/Value(), /*a_column=*/Value(), tile, zero, column, acc,
-      isWgmmaAcc(type.getLayout()) ? Value() : thread,
-      /*k=*/IntegerAttr(), Major::K, major, isRowsFirst);
+      isWgmmaAcc(type.getLayout()) ? Value() : thread, scales.tile, scales.row,
+      /*k=*/IntegerAttr(), Major::K, major, isRowsFirst, /*paired=*/false,
+      scales.tile ? TypeAttr::get(builder.getType<Float4E2M1FNType>())
+                  : TypeAttr());
 }
 
 Value FragmentBuilder::startTiles(FragmentType type, Value left, Value row,
@@ -123,8 +126,11 @@ Value FragmentBuilder::startTiles(FragmentType type, Value left, Value row,
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   return FragmentMmaOp::create(builder, loc, getInFlight(type), left, row,
                                column, right, zero, zero, acc,
-                               /*thread=*/Value(), builder.getI64IntegerAttr(k),
-                               leftMajor, rightMajor);
+                               /*thread=*/Value(), /*scales=*/Value(),
+                               /*scales_row=*/Value(),
+                               builder.getI64IntegerAttr(k), leftMajor,
+                               rightMajor, /*rows_first=*/false,
+                               /*paired=*/false, /*packed=*/TypeAttr());
 }
 
 Value FragmentBuilder::wait(Value product) const {

@@ -26,8 +26,14 @@ struct FragmentOrigin {
 };
 
 /// How a part of a tile becomes a fragment: as it is, one row for all rows, or
-/// columns in the order of `mma_a16_pairs`.
+/// columns in the order of `paired`.
 enum class LoadForm { Plain, Repeated, Paired };
+
+/// The scales of elements of 4 bits, and the row of the first one; null for
+/// other elements.
+struct PackedScales {
+  Value tile, row;
+};
 
 /// Builds ops on fragments, with regions that functions emit. Its users share
 /// it: places of elements are computed from the thread that it has.
@@ -79,7 +85,8 @@ public:
   /// Starts the product of a fragment and columns of a tile from `column` on,
   /// added to an accumulator if there is one.
   Value startProduct(FragmentType type, Value left, Value tile, Value column,
-                     Value acc, Major major, bool isRowsFirst = false) const;
+                     Value acc, Major major, bool isRowsFirst = false,
+                     const PackedScales &scales = {}) const;
   /// Starts the product by wgmma of `k` columns of two tiles in shared memory,
   /// of the left one from a row and a column on, added to an accumulator if
   /// there is one.

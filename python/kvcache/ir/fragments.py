@@ -25,6 +25,8 @@ class FragmentLayout(StrEnum):
     MMA_A16_PAIRS = "mma_a16_pairs"
     MMA_ACC_PAIRS = "mma_acc_pairs"
     TMEM_ROW = "tmem_row"
+    MMA_A16_QUADS = "mma_a16_quads"
+    MMA_ACC_QUADS = "mma_acc_quads"
 
 
 class Schedule(StrEnum):

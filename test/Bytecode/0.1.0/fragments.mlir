@@ -148,5 +148,14 @@ module {
     %1 = kvcache.fragment_mma %0, %arg1[%arg2, %arg2] {paired} : !kvcache.fragment<16x32xf16, mma_a16_pairs>, !kvcache.tile<16x32xf16> -> !kvcache.in_flight<16x16xf32, mma_acc>
     return %1 : !kvcache.in_flight<16x16xf32, mma_acc>
   }
+  func.func @packed_elements(%arg0: !kvcache.fragment<16x64xf16, mma_a16_quads>, %arg1: !kvcache.tile<64x32xi8, swizzle_32b>, %arg2: !kvcache.tile<64x8xf16>, %arg3: index) -> !kvcache.fragment<16x64xf32, mma_acc_quads> {
+    %0 = kvcache.fragment_mma %arg0, %arg1[%arg3, %arg3] scales %arg2[%arg3] {packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+    %1 = kvcache.fragment_wait %0 : !kvcache.in_flight<16x64xf32, mma_acc>
+    %2 = kvcache.map math.exp2(%1) : !kvcache.fragment<16x64xf32, mma_acc> -> !kvcache.fragment<16x64xf32, mma_acc>
+    %3 = kvcache.to_operand %2 : !kvcache.fragment<16x64xf32, mma_acc> -> !kvcache.fragment<16x64xf16, mma_a16>
+    %4 = kvcache.fragment_mma %3, %arg1[%arg3, %arg3] scales %arg2[%arg3] {major_b = #kvcache.major<mn_major>, packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc_quads>
+    %5 = kvcache.fragment_wait %4 : !kvcache.in_flight<16x64xf32, mma_acc_quads>
+    return %5 : !kvcache.fragment<16x64xf32, mma_acc_quads>
+  }
 }
 

@@ -288,3 +288,75 @@ func.func @mma_c2_paired(%a: !kvcache.fragment<16x64xf16, mma_a16>, %b: !kvcache
   %p = kvcache.fragment_mma %a, %b[%i, %i] {paired} : !kvcache.fragment<16x64xf16, mma_a16>, !kvcache.tile<64x64xf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, mma_acc>
   return
 }
+
+// -----
+
+func.func @mma_c13_element(%a: !kvcache.fragment<16x64xf16, mma_a16_quads>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'packed' to be f4E2M1FN, for mma.sync, got 'i4' and '!kvcache.in_flight<16x64xf32, mma_acc>'}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = i4} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c13_wgmma(%a: !kvcache.fragment<64x64xf16, wgmma_a16>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'packed' to be f4E2M1FN, for mma.sync, got 'f4E2M1FN' and '!kvcache.in_flight<64x64xf32, wgmma_acc>'}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = f4E2M1FN} : !kvcache.fragment<64x64xf16, wgmma_a16>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<64x64xf32, wgmma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c13_a(%a: !kvcache.fragment<16x64xf16, mma_a16_pairs>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'a' to be mma_a16_quads of two dimensions, got '!kvcache.fragment<16x64xf16, mma_a16_pairs>'}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16_pairs>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c13_elements(%a: !kvcache.fragment<16x64xf16, mma_a16_quads>, %b: !kvcache.tile<64x32xf8E4M3FN, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects f16, i8 and f32 as element types with 'packed', got 'f16', 'f8E4M3FN' and 'f32'}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xf8E4M3FN, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c13_acc(%a: !kvcache.fragment<16x64xf16, mma_a16>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects the result to be mma_acc_quads, got '!kvcache.in_flight<16x64xf32, mma_acc_pairs>'}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {major_b = #kvcache.major<mn_major>, packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc_pairs>
+  return
+}
+
+// -----
+
+func.func @mma_c14_none(%a: !kvcache.fragment<16x64xf16, mma_a16_quads>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'scales' and 'scales_row' with 'packed', and only then}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] {packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c14_other(%a: !kvcache.fragment<16x64xf16, mma_a16_pairs>, %b: !kvcache.tile<64x64xi8, swizzle_64b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'scales' and 'scales_row' with 'packed', and only then}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] : !kvcache.fragment<16x64xf16, mma_a16_pairs>, !kvcache.tile<64x64xi8, swizzle_64b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c14_tile(%a: !kvcache.fragment<16x64xf16, mma_a16_quads>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<48x8xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'scales' to be a tile of f16 without a swizzle, with at least 64 rows and 4 columns, got '!kvcache.tile<48x8xf16>'}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<48x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c15(%a: !kvcache.fragment<16x96xf16, mma_a16_quads>, %b: !kvcache.tile<64x96xi8, swizzle_32b>, %s: !kvcache.tile<64x16xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects a row of 32, 64, 128 or 256 elements of a 'packed' b, which divide those of its tile, got 96 of 192}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = f4E2M1FN} : !kvcache.fragment<16x96xf16, mma_a16_quads>, !kvcache.tile<64x96xi8, swizzle_32b> scales !kvcache.tile<64x16xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return
+}

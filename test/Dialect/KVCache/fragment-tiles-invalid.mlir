@@ -57,7 +57,7 @@ func.func @load_c3_repeated(%t: !kvcache.tile<64x64xbf16, swizzle_128b>, %i: ind
 // -----
 
 func.func @load_c3_paired(%t: !kvcache.tile<64x64xbf16, swizzle_128b>, %i: index) {
-  // expected-error @below {{'kvcache.fragment_load' op expects mma_a16_pairs for 'paired', got '!kvcache.fragment<16x32xbf16, mma_a16>'}}
+  // expected-error @below {{'kvcache.fragment_load' op expects mma_a16_pairs or mma_a16_quads for 'paired', got '!kvcache.fragment<16x32xbf16, mma_a16>'}}
   %y = kvcache.fragment_load %t[%i, %i] {paired} : !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.fragment<16x32xbf16, mma_a16>
   return
 }

@@ -61,7 +61,7 @@ func.func private @c3_operand(!kvcache.fragment<64xbf16, wgmma_a16, partial>)
 // -----
 
 // expected-error @below {{failed to parse KVCache_FragmentType parameter 'layout' which is to be a `::mlir::kvcache::FragmentLayout`}}
-// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8, tmem_acc, wgmma_acc_t, mma_a16_pairs, mma_acc_pairs, tmem_row] for which elements of a matrix a thread has, got: wgmma}}
+// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8, tmem_acc, wgmma_acc_t, mma_a16_pairs, mma_acc_pairs, tmem_row, mma_a16_quads, mma_acc_quads] for which elements of a matrix a thread has, got: wgmma}}
 func.func private @layout(!kvcache.fragment<64x8xf32, wgmma>)
 
 // -----

@@ -277,3 +277,22 @@ func.func @paired(%keys: !kvcache.tile<16x32xf8E4M3FN>, %queries: !kvcache.tile<
       : !kvcache.fragment<16x32xf16, mma_a16_pairs>, !kvcache.tile<16x32xf16> -> !kvcache.in_flight<16x16xf32, mma_acc>
   return %started : !kvcache.in_flight<16x16xf32, mma_acc>
 }
+
+// CHECK-LABEL: func.func @packed_elements(
+func.func @packed_elements(%q: !kvcache.fragment<16x64xf16, mma_a16_quads>, %tile: !kvcache.tile<64x32xi8, swizzle_32b>, %scales: !kvcache.tile<64x8xf16>, %i: index)
+    -> !kvcache.fragment<16x64xf32, mma_acc_quads> {
+  // CHECK: kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] scales %{{.*}}[%{{.*}}] {packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  %qk = kvcache.fragment_mma %q, %tile[%i, %i] scales %scales[%i] {packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  %s = kvcache.fragment_wait %qk : !kvcache.in_flight<16x64xf32, mma_acc>
+  %p = kvcache.map %s : !kvcache.fragment<16x64xf32, mma_acc> -> !kvcache.fragment<16x64xf32, mma_acc> {
+  ^bb0(%e: f32):
+    %y = math.exp2 %e : f32
+    kvcache.yield %y : f32
+  }
+  %left = kvcache.to_operand %p : !kvcache.fragment<16x64xf32, mma_acc> -> !kvcache.fragment<16x64xf16, mma_a16>
+  // CHECK: kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] scales %{{.*}}[%{{.*}}] {major_b = #kvcache.major<mn_major>, packed = f4E2M1FN}
+  %pv = kvcache.fragment_mma %left, %tile[%i, %i] scales %scales[%i] {major_b = #kvcache.major<mn_major>, packed = f4E2M1FN}
+    : !kvcache.fragment<16x64xf16, mma_a16>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc_quads>
+  %o = kvcache.fragment_wait %pv : !kvcache.in_flight<16x64xf32, mma_acc_quads>
+  return %o : !kvcache.fragment<16x64xf32, mma_acc_quads>
+}

@@ -124,6 +124,57 @@ def test_products_of_stored_bytes(n, k, major, element):
         np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5 * np.abs(both).max() * k)
 
 
+def order_groups(scales):
+    """The scales of rows in the order of `fragment_mma`: those of the first groups of all pairs, then the others."""
+    return np.concatenate([scales[:, ::2], scales[:, 1::2]], axis=1)
+
+
+@pytest.mark.parametrize("n, k, major", [(32, 128, "k"), (16, 64, "k"), (48, 32, "k"), (128, 32, "mn"), (64, 16, "mn"), (32, 48, "mn")])
+def test_products_of_elements_of_four_bits(n, k, major):
+    """All elements times positive numbers of f8E4M3FN, and 2^-7, are numbers of f16: sums are as exact as those of f16.
+
+    The tile has twice as many elements of a row, and eight more rows. Scales begin at row 3.
+    """
+    rows, threads, _ = TEAMS["mma"]
+    is_k, size = major == "k", k if major == "k" else n
+    shape = (n + 8 if is_k else k + 8, 2 * size)
+    rng = np.random.default_rng(1)
+    codes = rng.permuted(np.resize(np.arange(16, dtype=np.uint8), shape))
+    groups = max(shape[1] // 16, 8)
+    scales = rng.permuted(np.resize(np.arange(127, dtype=np.uint8), (shape[0] + 3, shape[1] // 16)))
+    scales = scales.view(ml_dtypes.float8_e4m3fn).astype(np.float16)
+    b = codes.view(ml_dtypes.float4_e2m1fn).astype(np.float64) * scales[3:].astype(np.float64).repeat(16, axis=1) / 128
+    packed = (codes[:, ::2] | codes[:, 1::2] << 4).view(np.int8)
+    table = np.zeros((shape[0] + 3, groups), np.float16)
+    table[:, : scales.shape[1]] = order_groups(scales) * 128
+    a, given = draw((rows, k), np.float16, 2), draw((rows, n), np.float32, 3)
+    left = fragment("mma_a16_quads" if is_k else "mma_a16", rows, k, element="f16")
+    sums = fragment("mma_acc" if is_k else "mma_acc_quads", rows, n, element="f32")
+    product = sums.replace("fragment", "in_flight")
+    swizzle = SWIZZLES[min(packed.shape[1], 128)]
+    tiles = [Tile.of("a", a, "none"), Tile.of("b", packed, swizzle), Tile.of("c", given, "none"), Tile.of("s", table, "none")]
+    options = "packed = f4E2M1FN" + ("" if is_k else ", major_b = #kvcache.major<mn_major>")
+    body = f"""
+      %c3 = arith.constant 3 : index
+      %c8 = arith.constant 8 : index
+      %c11 = arith.constant 11 : index
+      %half = arith.constant {size // 2} : index
+      %left = kvcache.fragment_load %a[%c0, %c0] : {tiles[0].type} -> {left}
+      %given = kvcache.fragment_load %c[%c0, %c0] : {tiles[2].type} -> {sums}
+      %first = kvcache.fragment_mma %left, %b[%c0, %c0] add %given scales %s[%c3] {{{options}}}
+        : {left}, {tiles[1].type}, {sums} scales {tiles[3].type} -> {product}
+      %second = kvcache.fragment_mma %left, %b[%c8, %half] add %first scales %s[%c11] {{{options}}}
+        : {left}, {tiles[1].type}, {product} scales {tiles[3].type} -> {product}
+      %added = kvcache.fragment_wait %second : {product}
+      kvcache.fragment_store %added, %out[%c0, %c0] : {sums}, !kvcache.tile<{rows}x{n}xf32>"""
+    both = b[:-8, :size] + b[8:, size:]
+    expected = given + a.astype(float) @ (both.T if is_k else both)
+    inputs = {"a": a, "b": packed, "c": given, "s": table}
+    for target in ("emulator:sm_80", "emulator:sm_89", "emulator:sm_90a", "emulator:sm_120a"):
+        (out,) = run(target, threads, inputs, {"out": ((rows, n), "f32")}, body, swizzle={"b": swizzle})
+        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6 * np.abs(both).max() * k)
+
+
 @pytest.mark.parametrize("keys", [1, 3])
 @pytest.mark.parametrize("team", TEAMS)
 def test_online_softmax_in_a_loop(team, keys):

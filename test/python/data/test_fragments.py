@@ -87,7 +87,7 @@ def test_transposed_parts_are_stored(layout, target):
     np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8))
 
 
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "tmem_row", "wgmma_acc_t", "mma_acc_pairs"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "tmem_row", "wgmma_acc_t", "mma_acc_pairs", "mma_acc_quads"])
 def test_a_row_of_a_tile_is_loaded_for_all_rows(layout):
     rows, threads, targets = get_team(layout)
     columns = get_columns(layout, 48)
@@ -103,24 +103,35 @@ def test_a_row_of_a_tile_is_loaded_for_all_rows(layout):
         np.testing.assert_array_equal(out, np.tile(array[1, 12 : columns + 12], (rows, 1)))
 
 
+ORDERS = {
+    "mma_a16_pairs": np.array([0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15]),
+    "mma_a16_quads": np.array([8 * lane + 4 * odd + 2 * step + half
+        for step in (0, 1) for half in (0, 1) for lane in range(4) for odd in (0, 1)]),
+}
+
+
 @pytest.mark.parametrize("swizzle", ["none", "swizzle_128b"])
-def test_paired_columns_are_loaded_in_order(swizzle):
+@pytest.mark.parametrize("layout", ORDERS)
+def test_paired_columns_are_loaded_in_order(layout, swizzle):
     rows, threads, targets = TEAMS["mma"]
-    order = np.array([0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15])
-    array = draw((rows, 64), np.float16)
-    paired = np.ascontiguousarray(array[:, (np.arange(0, 64, 16)[:, None] + order).ravel()])
-    type, tile = fragment("mma_a16_pairs", rows, 48, element="f16"), Tile.of("a", paired, swizzle).type
+    order = ORDERS[layout]
+    first, size = len(order), 96
+    columns = size - first
+    array = draw((rows, size), np.float16)
+    paired = np.zeros((rows, 128), np.float16)
+    paired[:, :size] = array[:, (np.arange(0, size, len(order))[:, None] + order).ravel()]
+    type, tile = fragment(layout, rows, columns, element="f16"), Tile.of("a", paired, swizzle).type
     body = f"""
-      %c16 = arith.constant 16 : index
-      %f = kvcache.fragment_load %a[%c0, %c16] {{paired}} : {tile} -> {type}
-      kvcache.fragment_store %f, %out[%c0, %c0] : {type}, !kvcache.tile<{rows}x48xf16>"""
+      %first = arith.constant {first} : index
+      %f = kvcache.fragment_load %a[%c0, %first] {{paired}} : {tile} -> {type}
+      kvcache.fragment_store %f, %out[%c0, %c0] : {type}, !kvcache.tile<{rows}x{columns}xf16>"""
     for target in targets:
-        (out,) = run(target, threads, {"a": paired}, {"out": ((rows, 48), "f16")}, body, swizzle=swizzle)
-        np.testing.assert_array_equal(out, array[:, 16:])
+        (out,) = run(target, threads, {"a": paired}, {"out": ((rows, columns), "f16")}, body, swizzle=swizzle)
+        np.testing.assert_array_equal(out, array[:, first:])
 
 
 @pytest.mark.parametrize("element", ["f32", "bf16", "f8E4M3FN"])
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "tmem_row", "wgmma_acc_t", "mma_acc_pairs"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "tmem_row", "wgmma_acc_t", "mma_acc_pairs", "mma_acc_quads"])
 def test_rows_are_stored_where_the_region_says(layout, element):
     """Row r below the end is stored as row r / 4 of head r % 4. One lane stores the number of a row."""
     rows, threads, targets = get_team(layout)
@@ -161,7 +172,7 @@ def test_rows_are_stored_where_the_region_says(layout, element):
 
 
 @pytest.mark.parametrize("column", [0, 16])
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "wgmma_acc_t", "mma_acc_pairs"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "wgmma_acc_t", "mma_acc_pairs", "mma_acc_quads"])
 def test_split_is_stored_with_the_state_of_its_rows(layout, column):
     """A team whose columns begin at 0 also stores the two numbers of each row."""
     rows, threads, targets = get_team(layout)

@@ -26,7 +26,7 @@ TMEM_TEAMS = {
 }
 # The rows of transposed fragments are the columns of wgmma: 8 to 256.
 OTHER_TEAMS = {**TMEM_TEAMS, "wgmma_acc_t": (24, 128, ("emulator:sm_90a",))}
-PAIRS = ["mma_a16_pairs", "mma_acc_pairs"]
+PAIRS = ["mma_a16_pairs", "mma_acc_pairs", "mma_a16_quads", "mma_acc_quads"]
 LAYOUTS = ["mma_acc", "mma_a16", "wgmma_acc", "wgmma_a16", "wgmma_a8", *PAIRS, *OTHER_TEAMS]
 SWIZZLES = {32: "swizzle_32b", 64: "swizzle_64b", 128: "swizzle_128b"}
 
@@ -37,7 +37,7 @@ def get_team(layout):
 
 def get_columns(layout, least):
     """At least so many columns that the layout may have."""
-    unit = 64 if layout == "wgmma_acc_t" else 8
+    unit = 64 if layout == "wgmma_acc_t" else 32 if layout.endswith("quads") else 8
     return -(-least // unit) * unit
 
 
@@ -91,8 +91,9 @@ class Tile:
 
 
 def run(target, threads, inputs, results, body, arguments=(), swizzle="none", aliases=""):
-    """Runs a body that stores fragments to the tiles of results."""
-    tiles = [Tile.of(name, array, swizzle) for name, array in inputs.items()]
+    """Runs a body that stores fragments to the tiles of results. Inputs have a swizzle, or each its own."""
+    swizzles = swizzle if isinstance(swizzle, dict) else dict.fromkeys(inputs, swizzle)
+    tiles = [Tile.of(name, array, swizzles.get(name, "none")) for name, array in inputs.items()]
     outs = [Tile(name, shape, element) for name, (shape, element) in results.items()]
     memrefs = ", ".join(f"%{tile.name}_memory: {tile.memref}" for tile in [*tiles, *outs])
     others = "".join(f", %{name}: {type}" for name, type, _ in arguments)
