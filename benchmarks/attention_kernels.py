@@ -6,7 +6,7 @@ loads of the loop over tokens whose registers no instruction has used yet, or of
 threads of these blocks. The emulator's meter says how often a decode step reads bytes of the cache.
 
 A first table has kernels without tensor cores, and a second one those for tensor cores. A third one has kernels for few
-query rows, by ``mma.sync`` and by swapAB. A fourth one has kernels for elements of 8 bits, with the instructions for a KiB
+query rows, by ``mma.sync`` and by swapAB. A fourth one has kernels for elements of 8 or 4 bits, with the instructions for a KiB
 of the cache. A fifth one has the loops of prompts, with and without products that overlap the softmax.
 
 examples:
@@ -45,7 +45,7 @@ COLUMNS = {
     "cuda-cores": ("without tensor cores", "kernels", *COUNTED, ("reads of the cache", "{:.1f}")),
     "tensor-cores": ("tensor cores", *COUNTED),
     "few-rows": ("few query rows, in splits", "by", *COUNTED),
-    "eight-bits": ("elements of 8 bits, in splits", "by", *COUNTED, ("instructions a KiB", "{:.0f}")),
+    "eight-bits": ("elements of 8 or 4 bits, in splits", "by", *COUNTED, ("instructions a KiB", "{:.0f}")),
     "prompts": (
         "prompts", "schedule", "keys of a tile", ("SASS for 128 keys", "{:.0f}"), "exponentials during MMAs", "registers", "spills",
     ),
@@ -146,13 +146,14 @@ CLUSTERED = [
     Variant("32 over 8 heads of 128", options=CLUSTER, chips=("sm_90a", "sm_100a", "sm_120a")),
     Variant("the same, fp8", "f8E4M3FN", options=CLUSTER, chips=("sm_90a", "sm_100a", "sm_120a")),
 ]
-# Elements of 8 bits, by warps without tensor cores, and by in-register dequantization.
+# Elements of 8 or 4 bits, by warps without tensor cores, and by in-register dequantization.
 NARROW = [
     Variant("fp8", "f8E4M3FN", options=SPLIT),
     Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128), options=SPLIT),
     Variant("int8, a scale for 128", "i8", ("f32", 128), options=SPLIT),
     Variant("int8, a scale for 32", "i8", ("f32", 32), options=SPLIT),
     Variant("fp8, 8 over 8 heads", "f8E4M3FN", query_heads=8, options=SPLIT),
+    Variant("NVFP4", "f4E2M1FN", ("f8E4M3FN", 16), options=SPLIT),
 ]
 
 
@@ -269,15 +270,17 @@ def measure_few_rows(variant: Variant, swap: bool) -> list[Any]:
 
 
 def measure_narrow(variant: Variant, by_warps: bool) -> list[Any]:
-    """Returns the row of a kernel for elements of 8 bits."""
+    """Returns the row of a kernel for elements of 8 or 4 bits."""
     rows = {"tile_rows": 0} if by_warps else {}
     kernel = compile_kernel(replace(variant, options={**variant.options, **rows}), CHIP)
     loop = kernel.found.code.main_loop if by_warps else kernel.found.code.product_loop
     assert loop is not None and kernel.threads == 32
     groups = variant.size // variant.scale[1] if variant.scale else 0
-    tokens = TOKENS_OF_WARPS if by_warps else TOKENS // 2 if groups > 1 else TOKENS
-    tile_bytes = TOKENS * 2 * (variant.size + 4 * groups)  # bytes of keys, values and their scales
-    block_bytes = loop.bytes_in_flight * 32 if by_warps else 2 * tokens * 2 * variant.size
+    is_packed = variant.dtype == "f4E2M1FN"
+    row_bytes, scale_bytes = (variant.size // 2, 1) if is_packed else (variant.size, 4)
+    tokens = TOKENS_OF_WARPS if by_warps else TOKENS // 2 if groups > 1 and not is_packed else TOKENS
+    tile_bytes = TOKENS * 2 * (row_bytes + scale_bytes * groups)  # bytes of keys, values and their scales
+    block_bytes = loop.bytes_in_flight * 32 if by_warps else 2 * tokens * 2 * row_bytes
     kib_instructions = TOKENS / tokens * loop.instructions * 1024 / tile_bytes
     return [variant.title, "warps" if by_warps else "in-register", *kernel.list_counts(block_bytes), kib_instructions]
 

@@ -6,6 +6,7 @@
 !bytes = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
 !scaled = !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 64>
 !long = !kvcache.paged<f8E5M2, #long, page_size = 64>
+!packed = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
 
 // Copies bring stored bytes. Rows of bf16 become f16 by a power of two each, which the factor of products has.
 // CHECK-LABEL: func.func @plain(
@@ -73,5 +74,38 @@ func.func @scaled(%q: memref<?x32x128xf16>, %k: !scaled, %v: !scaled, %n: memref
 func.func @long_queries(%q: memref<?x32x256xf16>, %k: !long, %v: !long, %n: memref<?xi32>, %s: f32, %out: memref<?x32x256xf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal, tile_rows = 16}
       : memref<?x32x256xf16>, !long, !long, memref<?xi32>, f32, memref<?x32x256xf16>
+  return
+}
+
+// Elements of 4 bits are multiplied by their scales in registers, which scores and probs then do not have. Queries have
+// the order of eight elements of a lane. A warp has the scales of a tile as f16, those of first groups of pairs first.
+// CHECK-LABEL: func.func @packed(
+// CHECK:         %[[QT:.*]] = kvcache.alloc_tile : !kvcache.tile<16x128xf16, swizzle_128b>
+// CHECK:         kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x64xi8, swizzle_64b>>
+// CHECK:         kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x64xi8, swizzle_64b>>
+// CHECK:         %[[KS:.*]] = kvcache.alloc_tile : !kvcache.tile<128x8xf16>
+// CHECK:         %[[VS:.*]] = kvcache.alloc_tile : !kvcache.tile<128x8xf16>
+// CHECK:         %[[STORED:.*]] = kvcache.load_scale {{.*}} -> vector<8xf8E4M3FN>
+// CHECK:         vector.bitcast %[[STORED]] : vector<8xf8E4M3FN> to vector<2xi32>
+// CHECK:         vector.shuffle %{{.*}} [0, 4] : vector<8xf16>
+// CHECK:         vector.shuffle %{{.*}} [1, 5] : vector<8xf16>
+// CHECK:         vector.shuffle %{{.*}} [2, 6] : vector<8xf16>
+// CHECK:         vector.shuffle %{{.*}} [3, 7] : vector<8xf16>
+// CHECK:         %[[Q:.*]] = kvcache.fragment_load %[[QT]][%{{.*}}, %c0] {paired} : {{.*}} -> !kvcache.fragment<16x128xf16, mma_a16_quads>
+// CHECK:         scf.for
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           kvcache.fragment_mma %[[Q]], %{{.*}} scales %[[KS]][%{{.*}}] {packed = f4E2M1FN} : {{.*}} -> !kvcache.in_flight<16x64xf32, mma_acc>
+// CHECK:           %[[WIDE:.*]] = arith.extf %{{.*}} : vector<8xf8E4M3FN> to vector<8xf16>
+// CHECK:           %[[SCALED:.*]] = arith.mulf %[[WIDE]], %{{.*}} : vector<8xf16>
+// CHECK:           %[[EVEN:.*]] = vector.shuffle %[[SCALED]], %[[SCALED]] [0, 2, 4, 6] : vector<8xf16>
+// CHECK:           kvcache.tile_store %[[EVEN]], %[[KS]][%{{.*}}, %c0{{.*}}]
+// CHECK:           %[[ODD:.*]] = vector.shuffle %[[SCALED]], %[[SCALED]] [1, 3, 5, 7] : vector<8xf16>
+// CHECK:           kvcache.tile_store %[[ODD]], %[[KS]][%{{.*}}, %c4{{.*}}]
+// CHECK:           %[[P:.*]] = kvcache.to_operand %{{.*}} -> !kvcache.fragment<16x64xf16, mma_a16>
+// CHECK:           kvcache.fragment_mma %[[P]], %{{.*}} add %{{.*}} scales %[[VS]][%{{.*}}] {major_b = #kvcache.major<mn_major>, packed = f4E2M1FN} : {{.*}} -> !kvcache.in_flight<16x128xf32, mma_acc_quads>
+// CHECK:         kvcache.store_rows %{{.*}} : !kvcache.fragment<16x128xf32, mma_acc_quads>
+func.func @packed(%q: memref<?x32x128xbf16>, %k: !packed, %v: !packed, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal, tile_rows = 16}
+      : memref<?x32x128xbf16>, !packed, !packed, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }

@@ -211,6 +211,16 @@ SmallVector<Value> kvcache::loadScales(const Frame &frame, Value cache,
   return scales;
 }
 
+Value kvcache::loadStoredScales(const Frame &frame, Value cache,
+                                const Place &place, Value head,
+                                int64_t groups) {
+  return LoadScaleOp::create(
+      frame.builder, frame.loc,
+      VectorType::get(groups, getCacheType(cache).getScale()), cache,
+      place.batch, head, place.token, frame.index(0),
+      getScalePage(cache, place), /*zero_point=*/false);
+}
+
 Value kvcache::loadUnscaled(const Frame &frame, Value cache, const Place &place,
                             Value head, Value d, int64_t count, Type lane,
                             bool nontemporal) {

@@ -84,6 +84,9 @@ int64_t countScaleGroups(Value cache, int64_t size);
 /// Loads the scales of so many groups of a head, as f32.
 SmallVector<Value> loadScales(const Frame &frame, Value cache,
                               const Place &place, Value head, int64_t groups);
+/// Loads the scales of so many groups of a head, as the cache has them.
+Value loadStoredScales(const Frame &frame, Value cache, const Place &place,
+                       Value head, int64_t groups);
 /// Loads elements as `loadElements` does, but without scales of tokens.
 Value loadUnscaled(const Frame &frame, Value cache, const Place &place,
                    Value head, Value d, int64_t count, Type lane,

@@ -8,6 +8,8 @@
 
 #include "ExponentBias.h"
 
+#include "TileStaging.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -24,7 +26,8 @@ float kvcache::getExponentBias(AttentionOp op, const AttentionConfig &config) {
   if (config.dequant == DequantPlace::Registers) {
     auto values = cast<CacheTypeInterface>(op.getValues().getType());
     // Scales times their powers are below 4.
-    return values.isQuantized() ? most - 2 : most;
+    bool areScaled = values.isQuantized() && !isPacked(op.getValues());
+    return areScaled ? most - 2 : most;
   }
   FloatType element = op.getTileElement(op.getValues());
   if (!element || !element.isF16())

@@ -11,6 +11,7 @@
 #include "../Builders/Heads.h"
 #include "AttentionSizes.h"
 #include "TileSizes.h"
+#include "TileStaging.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -85,16 +86,29 @@ int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
          countSplitBytes(shape, config);
 }
 
-/// The bytes of queries and of raw tiles that warps multiply, with scales of
-/// the tile in use and of the next.
+/// The bytes of a row that warps dequantize in registers, and of its scales for
+/// each warp, in the tile in use and in the next: f32, or f16 of elements of 4
+/// bits.
+static int64_t countRowBytes(Value cache, int64_t size) {
+  return isPacked(cache) ? size / 2 : size;
+}
+static int64_t countRowScaleBytes(Value cache, int64_t size) {
+  constexpr int64_t tiles = 2;
+  return tiles * countScaleGroups(cache, size) * (isPacked(cache) ? 2 : 4);
+}
+
+/// The bytes of queries and of raw tiles that warps multiply, with their
+/// scales.
 static int64_t countRawBytes(AttentionOp op, const AttentionShape &shape,
                              const AttentionConfig &config) {
-  int64_t groups = countScaleGroups(op.getKeyCache(), shape.keySize) +
-                   countScaleGroups(op.getValues(), shape.valueSize);
-  int64_t scaleBytes = 2 * 4 * groups * countThreads(config) / kWarp;
+  Value keys = op.getKeyCache(), values = op.getValues();
+  int64_t rowBytes = countRowBytes(keys, shape.keySize) +
+                     countRowBytes(values, shape.valueSize);
+  int64_t scaleBytes = (countRowScaleBytes(keys, shape.keySize) +
+                        countRowScaleBytes(values, shape.valueSize)) *
+                       countThreads(config) / kWarp;
   return 2 * *config.rows * shape.keySize +
-         *config.keys *
-             (*config.stages * (shape.keySize + shape.valueSize) + scaleBytes) +
+         *config.keys * (*config.stages * rowBytes + scaleBytes) +
          countListBytes(op) + countSplitBytes(shape, config);
 }
 

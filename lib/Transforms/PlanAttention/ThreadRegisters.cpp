@@ -10,6 +10,7 @@
 
 #include "SharedBytes.h"
 #include "TileSizes.h"
+#include "TileStaging.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -26,6 +27,11 @@ static int64_t boundRegisters(AttentionOp op, const AttentionConfig &config,
       target.sharedBytes / (countSharedBytes(op, shape, config) + kReserved);
   int64_t registers =
       kRegisters / (std::max<int64_t>(blocks, 1) * countThreads(config));
+  // Without a bound, ptxas 13.0 gives short heads of 4 bits 168 on sm_100a, and
+  // spills.
+  if (shape.keySize <= kMostBounded &&
+      (isPacked(op.getKeyCache()) || isPacked(op.getValues())))
+    return kMostRegisters - kRegisterGranule;
   bool isBounded = shape.keySize <= kMostBounded &&
                    registers >= kLeastRegisters && registers < kMostRegisters;
   return isBounded ? llvm::alignDown(registers, kRegisterGranule) : 0;

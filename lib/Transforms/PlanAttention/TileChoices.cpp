@@ -120,10 +120,11 @@ int64_t countLoads(const TilesChoice &choice, const AttentionShape &shape) {
   return choice.mma == MmaKind::Wgmma ? 3 : 2;
 }
 
-/// Groups of elements of a key or a value that have scales of their own.
+/// Groups of elements of a key or a value whose products have scales of their
+/// own.
 int64_t countMostGroups(AttentionOp op, const AttentionShape &shape) {
-  return std::max(countScaleGroups(op.getKeyCache(), shape.keySize),
-                  countScaleGroups(op.getValues(), shape.valueSize));
+  return std::max(countProductGroups(op.getKeyCache(), shape.keySize),
+                  countProductGroups(op.getValues(), shape.valueSize));
 }
 
 /// Whether warps dequantize in registers: each of them converts all elements.

@@ -53,6 +53,26 @@ bool kvcache::areTilesUnscaled(AttentionOp op, Value cache) {
          !(hasValues && op.getTileElement(cache).isF16());
 }
 
+bool kvcache::isPacked(Value cache) {
+  return getCacheType(cache).getElementType().getIntOrFloatBitWidth() == 4;
+}
+
+int64_t kvcache::countProductGroups(Value cache, int64_t size) {
+  return isPacked(cache) ? 0 : countScaleGroups(cache, size);
+}
+
+// NVFP4. Scales of 8 bits with a mantissa leave products exact in f16, which
+// powers of two may exceed. The loads of scales are of 2, 4 or 8 pairs of
+// groups.
+static bool canDequantizePacked(CacheTypeInterface type, int64_t size) {
+  constexpr int64_t granularity = 16;
+  return isa<Float4E2M1FNType>(type.getElementType()) &&
+         isa_and_present<Float8E4M3FNType>(type.getScale()) &&
+         type.getGranularity() == granularity &&
+         type.getTokenGranularity() == 1 && !type.getLayout() &&
+         (size == 64 || size == 128 || size == 256);
+}
+
 // Products have whole groups. Those of many groups would take more registers
 // than there are. Two warps may share the accumulator of a larger row.
 bool kvcache::canDequantizeInRegisters(Value cache, int64_t size) {
@@ -60,6 +80,8 @@ bool kvcache::canDequantizeInRegisters(Value cache, int64_t size) {
   int64_t loadSize = size <= small ? 32 : 64,
           mostGroups = size <= small ? 4 : 1;
   CacheTypeInterface type = getCacheType(cache);
+  if (isPacked(cache))
+    return canDequantizePacked(type, size);
   Type element = type.getElementType();
   if (!hasUse(element, FormatUse::FP8) && !element.isSignlessInteger(8))
     return false;

@@ -9,6 +9,8 @@
 #include "DequantKernel.h"
 
 #include "../PlanAttention/ExponentBias.h"
+#include "../PlanAttention/TileStaging.h"
+#include "ElementScales.h"
 #include "ProductTeam.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
@@ -36,9 +38,10 @@ struct ScaledAccs {
 /// A block computes as many query rows as its config has: some tokens of a
 /// sequence, for some heads of a group each. Each warp has 16 of the rows as
 /// fragments, or a share of their values. All threads copy tiles of stored
-/// elements of 8 bits, and warps multiply by them. Products with keys are those
-/// of a group of elements each, times the scales of the group. Probs are
-/// multiplied by the scales of values.
+/// elements of 8 or 4 bits, and warps multiply by them. Products with keys are
+/// those of a group of elements each, times the scales of the group. Probs are
+/// multiplied by the scales of values. Elements of 4 bits are multiplied by
+/// their scales as they are dequantized.
 class DequantKernel {
 public:
   DequantKernel(AttentionOp op, const Frame &frame,
@@ -48,8 +51,11 @@ public:
         keyScales(block, op.getKeyCache(), block.getSizes().keySize),
         // Warps that share the accumulator of a row share its only group.
         valueScales(block, op.getValues(), team.countColumns()),
+        keyElements(block, op.getKeyCache(), block.getSizes().keySize),
+        valueElements(block, op.getValues(), block.getSizes().valueSize),
         feed(block, b, items,
-             keyScales.countGroups() || valueScales.countGroups()),
+             keyScales.countGroups() || valueScales.countGroups() ||
+                 keyElements.areNeeded() || valueElements.areNeeded()),
         queries(block, feed.getKeyElement(), countThreads(config)) {}
 
   /// The difference of a row's largest score and the exponent that its probs
@@ -83,9 +89,10 @@ private:
                             FragmentLayout::MmaAcc);
   }
   FragmentType getAccType() const {
-    return team.getFragment(team.countColumns() / countAccs(),
-                            frame.builder.getF32Type(),
-                            FragmentLayout::MmaAccPairs);
+    return team.getFragment(
+        team.countColumns() / countAccs(), frame.builder.getF32Type(),
+        valueElements.areNeeded() ? FragmentLayout::MmaAccQuads
+                                  : FragmentLayout::MmaAccPairs);
   }
   Value getFirstColumn(int64_t acc) const {
     return frame.add(team.getFirstColumn(),
@@ -104,6 +111,8 @@ private:
     feed.allocate();
     keyScales.allocate();
     valueScales.allocate();
+    keyElements.allocate();
+    valueElements.allocate();
   }
 
   //===--------------------------------------------------------------------===//
@@ -118,9 +127,8 @@ private:
     LoadedScales loaded = loadScales(zero, frame.below(zero, tiles));
     items.storeQueries(queries, tiles, /*isAsyncRead=*/false);
     FragmentType scoreType = getScoreType();
-    TileScores scores(
-        block, b, scoreType, team.getFirstRow(),
-        queries.loadFactors(b, scoreType.getRowType(), team.getFirstRow()));
+    TileScores scores(block, b, scoreType, team.getFirstRow(),
+                      loadQueryFactors());
     SoftmaxLoop loop(b, block, feed, scores, getBias());
     loadQueries();
     SoftmaxState first = begin(loop.getSoftmax());
@@ -128,6 +136,16 @@ private:
     RowStates states = loop.run(first, tiles, getSteps(loop.getSoftmax()));
     states.accs = normalize(states.accs);
     return states;
+  }
+
+  /// The factors of products with query rows, or null.
+  Value loadQueryFactors() {
+    FragmentType rows = getScoreType().getRowType();
+    Value factors = queries.loadFactors(b, rows, team.getFirstRow());
+    if (!keyElements.areNeeded())
+      return factors;
+    Value power = DeviceMath(frame).constant(ElementScales::kInversePower);
+    return factors ? multiply(factors, power) : b.splat(rows, power);
   }
 
   ProductSteps getSteps(const OnlineSoftmax &softmax) {
@@ -185,6 +203,10 @@ private:
     ScaledAccs scaled(products, valueScales.countGroups());
     for (auto [acc, power] : llvm::zip(scaled.accs, scaled.powers))
       acc = multiply(acc, ScalePowers(frame).invert(power));
+    if (valueElements.areNeeded())
+      for (Value &acc : scaled.accs)
+        acc = multiply(
+            acc, DeviceMath(frame).constant(ElementScales::kInversePower));
     return SmallVector<Value>(scaled.accs);
   }
 
@@ -201,11 +223,14 @@ private:
   /// The scales of a tile of keys and of values, in registers.
   struct LoadedScales {
     TokenScales::Loaded keys, values;
+    LaneTokens keyElements, valueElements;
   };
   LoadedScales loadScales(Value tile, Value condition) {
     Value token = block.getToken(tile);
     return {keyScales.load(feed.getKeys(), tile, token, condition),
-            valueScales.load(feed.getValues(), tile, token, condition)};
+            valueScales.load(feed.getValues(), tile, token, condition),
+            keyElements.load(feed.getKeys(), tile, token, condition),
+            valueElements.load(feed.getValues(), tile, token, condition)};
   }
 
   /// Stores scales for the next tile, with powers for it.
@@ -219,6 +244,8 @@ private:
       scaled.changes[i] = DeviceMath(frame).mul(power, powers.invert(before));
     }
     valueScales.store(loaded.values, scaled.powers);
+    keyElements.store(loaded.keyElements);
+    valueElements.store(loaded.valueElements);
   }
 
   /// Multiplies products or probs by the scales of a group, and adds them to
@@ -249,7 +276,9 @@ private:
 
   Value loadQuery(int64_t column, int64_t columns) const {
     return b.load(team.getFragment(columns, feed.getKeyElement(),
-                                   FragmentLayout::MmaA16Pairs),
+                                   keyElements.areNeeded()
+                                       ? FragmentLayout::MmaA16Quads
+                                       : FragmentLayout::MmaA16Pairs),
                   queries.getTile(), team.getFirstRow(), frame.index(column),
                   LoadForm::Paired);
   }
@@ -264,26 +293,30 @@ private:
 
   Value multiplyKeys(Value keyTile, Value tile) const {
     if (!keepsQueries())
-      return scale(keyScales, multiplyLongKeys(keyTile), tile, /*group=*/0);
+      return scale(keyScales, multiplyLongKeys(keyTile, tile), tile,
+                   /*group=*/0);
     Value scores;
     for (auto [i, query] : llvm::enumerate(kept)) {
       auto group = static_cast<int64_t>(i);
       Value column = frame.index(group * countKeyColumns());
       Value product =
           b.wait(b.startProduct(getScoreType(), query, keyTile, column,
-                                /*acc=*/Value(), Major::K));
+                                /*acc=*/Value(), Major::K,
+                                /*isRowsFirst=*/false, keyElements.get(tile)));
       scores = scale(keyScales, product, tile, group, scores);
     }
     return scores;
   }
 
-  Value multiplyLongKeys(Value keyTile) const {
-    // The columns of a load of keys.
-    constexpr int64_t step = 32;
+  Value multiplyLongKeys(Value keyTile, Value tile) const {
+    // The columns of a load of keys: 32 bytes.
+    int64_t packed = keyElements.areNeeded() ? FragmentMmaOp::kPacked : 1;
+    int64_t step = 32 * packed;
     Value product;
     for (int64_t d = 0; d < block.getSizes().keySize; d += step)
       product = b.startProduct(getScoreType(), loadQuery(d, step), keyTile,
-                               frame.index(d), product, Major::K);
+                               frame.index(d / packed), product, Major::K,
+                               /*isRowsFirst=*/false, keyElements.get(tile));
     return b.wait(product);
   }
 
@@ -294,8 +327,12 @@ private:
                          FragmentLayout::MmaA16);
     Value left = ToOperandOp::create(frame.builder, frame.loc, type,
                                      scale(valueScales, probs, tile, group));
-    return b.wait(b.startProduct(getAccType(), left, valueTile,
-                                 getFirstColumn(group), acc, Major::MN));
+    Value column = getFirstColumn(group);
+    if (valueElements.areNeeded())
+      column = frame.div(column, FragmentMmaOp::kPacked);
+    return b.wait(b.startProduct(getAccType(), left, valueTile, column, acc,
+                                 Major::MN, /*isRowsFirst=*/false,
+                                 valueElements.get(tile)));
   }
 
   Frame frame;
@@ -305,6 +342,7 @@ private:
   WorkItems items;
   ProductTeam team{block, kWarp, kRowsOfWarp};
   TokenScales keyScales, valueScales;
+  ElementScales keyElements, valueElements;
   TileFeed feed;
   QueryStage queries;
   /// The queries of the warp for each group of elements, if it keeps them.

@@ -1,4 +1,4 @@
-//===- PairedRuns.cpp - Queries for keys of 8 bits ------------------------===//
+//===- PairedRuns.cpp - Queries for keys of 8 and 4 bits ------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -29,6 +29,22 @@ void kvcache::storePairedRun(const Frame &frame, Value elements, Value tile,
   for (auto [i, order] : llvm::enumerate(orders)) {
     Value some = vector::ShuffleOp::create(frame.builder, frame.loc, elements,
                                            elements, ArrayRef<int64_t>(order));
+    TileStoreOp::create(frame.builder, frame.loc, some, tile, row,
+                        frame.add(first, frame.index(i * kRun)));
+  }
+}
+
+void kvcache::storeQuadRun(const Frame &frame, Value elements, Value tile,
+                           Value row, Value d) {
+  // Elements i and i + 4 of a run are columns 8 i and 8 i + 1 of 32; runs
+  // follow each other.
+  constexpr int64_t half = kRun / 2;
+  Value inQuad = frame.rem(d, half * kRun);
+  Value first = frame.add(frame.sub(d, inQuad), frame.div(inQuad, half));
+  for (int64_t i = 0; i < half; ++i) {
+    Value some =
+        vector::ShuffleOp::create(frame.builder, frame.loc, elements, elements,
+                                  ArrayRef<int64_t>{i, i + half});
     TileStoreOp::create(frame.builder, frame.loc, some, tile, row,
                         frame.add(first, frame.index(i * kRun)));
   }

@@ -20,6 +20,9 @@ constexpr int64_t kRun = 8;
 /// whose columns have the order of `paired` in `fragment_load`.
 void storePairedRun(const Frame &frame, Value elements, Value tile, Value row,
                     Value d);
+/// Likewise in the order for `mma_a16_quads`.
+void storeQuadRun(const Frame &frame, Value elements, Value tile, Value row,
+                  Value d);
 
 } // namespace mlir::kvcache
 

@@ -8,6 +8,7 @@
 
 #include "QueryStage.h"
 
+#include "../PlanAttention/TileStaging.h"
 #include "PairedRuns.h"
 #include "ScoreRows.h"
 
@@ -60,10 +61,12 @@ void QueryStage::store(Value count) const {
 }
 
 void QueryStage::storeRun(Value elements, Value row, Value d) const {
-  if (dequantizesInRegisters(block.getConfig()))
-    storePairedRun(frame, elements, tile, row, d);
-  else
+  if (!dequantizesInRegisters(block.getConfig()))
     TileStoreOp::create(frame.builder, frame.loc, elements, tile, row, d);
+  else if (isPacked(block.getOp().getKeyCache()))
+    storeQuadRun(frame, elements, tile, row, d);
+  else
+    storePairedRun(frame, elements, tile, row, d);
 }
 
 Value QueryStage::flipSigns(Value elements, Value factor) const {

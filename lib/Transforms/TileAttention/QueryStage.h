@@ -17,9 +17,10 @@ namespace mlir::kvcache {
 /// The query rows of a block in a tile of shared memory. Where the softmax
 /// multiplies products by a factor, they have its sign.
 ///
-/// For products with stored elements of 8 bits, rows of bf16 are multiplied by
-/// powers of two so that they are numbers of f16: their largest elements are
-/// then in [2^14, 2^15). The columns are in the order of `paired` loads.
+/// For products with stored elements of 8 or 4 bits, rows of bf16 are
+/// multiplied by powers of two so that they are numbers of f16: their largest
+/// elements are then in [2^14, 2^15). The columns are in the order of `paired`
+/// loads.
 class QueryStage {
 public:
   /// `threads` threads of the block store the rows as `element`.

@@ -47,13 +47,18 @@ SmallVector<TileField> TileShape::getFields() const {
 
 TileType TileShape::getRawTile(Swizzle swizzle) const {
   auto type = cast<CacheTypeInterface>(cache.getType());
-  return TileType::get(cache.getContext(), tokens, size, type.getElementType(),
-                       swizzle);
+  int64_t packed = type.getLanesPerStored();
+  return TileType::get(
+      cache.getContext(), tokens, size / packed,
+      packed > 1 ? type.getStorageType() : type.getElementType(), swizzle);
 }
 
 Swizzle TileShape::getRawSwizzle() const {
-  constexpr int64_t bytesOfLane = 2;
-  return getMatrixSwizzle(size / bytesOfLane);
+  constexpr int64_t bitsOfLane = 16;
+  int64_t bits = cast<CacheTypeInterface>(cache.getType())
+                     .getElementType()
+                     .getIntOrFloatBitWidth();
+  return getMatrixSwizzle(size * bits / bitsOfLane);
 }
 
 // Without a swizzle, a box or the copy of a row by id has whole rows. Threads

@@ -10,6 +10,7 @@
 
 #include "../Builders/DeviceMath.h"
 #include "../Builders/Heads.h"
+#include "../PlanAttention/TileStaging.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -26,7 +27,7 @@ constexpr int64_t kPlace = 23, kZero = 127, kLeast = 1, kMost = 252;
 
 TokenScales::TokenScales(const TileRows &block, Value cache, int64_t size)
     : block(block), frame(block.getFrame()), cache(cache),
-      groups(countScaleGroups(cache, size)),
+      groups(countProductGroups(cache, size)),
       warps(countThreads(block.getConfig()) / kWarp) {}
 
 void TokenScales::allocate() {
@@ -70,30 +71,39 @@ SmallVector<Value> TokenScales::loadToken(const TiledCache &tiles, Value tile,
   return loaded;
 }
 
-TokenScales::Loaded TokenScales::load(const TiledCache &tiles, Value tile,
-                                      Value firstToken, Value condition) const {
-  Loaded loaded{tile, {}};
-  if (!groups)
-    return loaded;
+LaneTokens
+kvcache::loadLaneTokens(const TileRows &block, Value tile, Value condition,
+                        ValueRange zeros,
+                        function_ref<SmallVector<Value>(Value row)> load) {
+  const Frame &frame = block.getFrame();
+  LaneTokens loaded{tile, {}};
   Value lane = frame.rem(block.rows.work.thread, kWarp);
-  SmallVector<Value> zeros(groups, DeviceMath(frame).constant(0));
   for (int64_t i = 0; i < *block.getConfig().keys; i += kWarp) {
     Value row = frame.add(lane, frame.index(i));
-    auto load = [&] { return loadToken(tiles, tile, firstToken, row); };
     auto yield = [&](ValueRange values) {
       scf::YieldOp::create(frame.builder, frame.loc, values);
     };
     if (!condition) {
-      loaded.tokens.emplace_back(row, load());
+      loaded.tokens.emplace_back(row, load(row));
       continue;
     }
     auto branch = scf::IfOp::create(
         frame.builder, frame.loc, condition,
-        [&](OpBuilder &, Location) { yield(load()); },
+        [&](OpBuilder &, Location) { yield(load(row)); },
         [&](OpBuilder &, Location) { yield(zeros); });
     loaded.tokens.emplace_back(row, SmallVector<Value>(branch.getResults()));
   }
   return loaded;
+}
+
+TokenScales::Loaded TokenScales::load(const TiledCache &tiles, Value tile,
+                                      Value firstToken, Value condition) const {
+  if (!groups)
+    return {tile, {}};
+  SmallVector<Value> zeros(groups, DeviceMath(frame).constant(0));
+  return loadLaneTokens(block, tile, condition, zeros, [&](Value row) {
+    return loadToken(tiles, tile, firstToken, row);
+  });
 }
 
 void TokenScales::store(const Loaded &loaded, ValueRange factors) const {

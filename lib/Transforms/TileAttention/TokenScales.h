@@ -15,6 +15,19 @@
 
 namespace mlir::kvcache {
 
+/// The values that a lane loads of its tokens in a tile: for each of them its
+/// row of the tile, and values.
+struct LaneTokens {
+  Value tile;
+  SmallVector<std::pair<Value, SmallVector<Value>>> tokens;
+};
+
+/// Loads values of the tokens of a lane in a tile, from a row on each. Where
+/// the condition does not hold, they are zeros; a null one holds.
+LaneTokens loadLaneTokens(const TileRows &block, Value tile, Value condition,
+                          ValueRange zeros,
+                          function_ref<SmallVector<Value>(Value row)> load);
+
 /// The scales of the tokens of a tile, those of the tile in use and of the next
 /// one, in shared memory. Each warp has its own. A token has a scale for each
 /// group of elements.
@@ -27,12 +40,8 @@ public:
   int64_t countGroups() const { return groups; }
 
   void allocate();
-  /// The scales of a lane's tokens in a tile: for each token its row of the
-  /// tile, and the scales of all groups.
-  struct Loaded {
-    Value tile;
-    SmallVector<std::pair<Value, SmallVector<Value>>> tokens;
-  };
+  /// The scales of all groups of a lane's tokens.
+  using Loaded = LaneTokens;
   /// Loads the scales of a tile that begins at a token. Where the condition
   /// does not hold, they are 0; a null one holds.
   Loaded load(const TiledCache &tiles, Value tile, Value firstToken,

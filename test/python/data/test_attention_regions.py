@@ -301,7 +301,8 @@ def check(name, target, format_, lengths, new, group, head_dim=64, mla=False, he
     manager, inputs = fill(params, dtype, lengths, new)
     tokens = [length + more for length, more in zip(lengths, new)]
     roles = dense(params, inputs, max(tokens))
-    manager.blocks[0][inputs.lut[:, : unread // 16].astype(int)] = np.nan
+    if unread:
+        manager.blocks[0][inputs.lut[:, : unread // 16].astype(int)] = np.nan
     arrays = make_arrays(regions, group * params.n_kv_heads_per_device, tokens)
     q, out, lse, _ = attend(params, dtype, inputs, group, regions, arrays, options, target)
     size = out.shape[-1]
@@ -355,6 +356,8 @@ def test_regions_of_warps(name, target):
         (CHIPS[0], "alibi", "fp8", 3, {"dtype": "f16", "tile_rows": 16, **SPLITS}),
         (CHIPS[1], "documents", "fp8-scaled", 3, {"tile_rows": 32}),
         (CHIPS[2], "branches", "fp8-token", 4, {"tile_rows": 16}),
+        (CHIPS[1], "alibi", "nvfp4", 3, {"tile_rows": 16, **SPLITS}),
+        (CHIPS[0], "late prefix", "nvfp4", 4, {"dtype": "f16", "tile_rows": 32}),
     ],
 )
 def test_regions_of_tiles(target, name, format_, group, options):

@@ -226,6 +226,16 @@ def test_thread_blocks_without_rows_read_no_mask():
         (CHIPS[1], "fp8-token", 256, 64, {"tile_rows": 32, **SPLITS}),
         (CHIPS[2], "int8", 64, 64, {"dtype": "bf16", "tile_rows": 32, "value_dim": 32, "chunk": 50}),
         (CHIPS[1], "int8-token", 96, 16, {"dtype": "f16", "tile_rows": 16, **SPLITS}),
+        (CHIPS[0], "nvfp4", 128, 16, {"tile_rows": 16, **SPLITS}),
+        ("emulator:sm_89", "nvfp4", 64, 5, {"dtype": "f16", "tile_rows": 16, "window": 33, "sinks": True}),
+        (CHIPS[1], "nvfp4", 128, 64, {"tile_rows": 32, "static_scales": True, **SPLITS}),
+        (CHIPS[1], "nvfp4", 128, 16, {"dtype": "f16", "tile_rows": 16, "value_dim": 64, "chunk": 50}),
+        (CHIPS[2], "nvfp4", 256, 16, {"tile_rows": 16, "soft_cap": 9.0, **SPLITS}),
+        ("emulator:sm_120a", "nvfp4", 256, 16, {"dtype": "f16", "tile_rows": 32, "causal": False, **SPLITS}),
+        *(
+            (CHIPS[1], "nvfp4", 64, 16, {"tile_rows": 32, "config": kvcache.AttentionConfig(keys=keys)})
+            for keys in (16, 48)
+        ),
         # Tiles of other numbers of tokens than 32 lanes load scales of.
         *(
             (CHIPS[1], "fp8-scaled", 64, 16, {"tile_rows": 16, "config": kvcache.AttentionConfig(keys=keys)})
@@ -467,6 +477,27 @@ def test_a_latent_sequence_alone_and_in_a_batch():
             attend(batch, LAYER, queries, out=out, lse=lse, scale=0.1)
             results.add(out[first : first + 2].tobytes() + lse[first : first + 2].tobytes())
     assert len(results) == 1
+
+
+def test_sparse_rows_of_nvfp4_are_those_of_the_sequence():
+    """Tests all tokens of a sequence as sparse rows, in pages of another order, and rows without a token."""
+    params = make_params("nvfp4", 1, 128)
+    manager, inputs = fill(params, "bf16", (70,), (1,))
+    pages = inputs.lut[0, :5].astype(np.int32)
+    slots = (pages[:, None] * 16 + np.arange(16, dtype=np.int32)).ravel()[:71]
+    rows_ = np.full((1, 80), -1, np.int32)
+    rows_[0, np.random.default_rng(4).permutation(80)[:71]] = slots
+    q = np.random.default_rng(3).standard_normal((1, 8, 128)).astype(ml_dtypes.bfloat16)
+    results = []
+    for options, arrays in (({}, {}), ({"rows": True}, {"rows": rows_})):
+        attend = kvcache.ops.attention(params, 8, dtype="bf16", out_dtype="f32", tile_rows=16, causal=False, target=CHIPS[1], **options)
+        out, lse = np.zeros((1, 8, 128), np.float32), np.zeros((1, 8), np.float32)
+        attend(inputs, LAYER, q, out=out, lse=lse, scale=0.1, **arrays)
+        results.append((out, lse))
+    (expected, expected_lse), (out, lse) = results
+    assert expected.any()
+    assert close(out, expected, 2**-10 * np.abs(expected).max())
+    np.testing.assert_allclose(lse, expected_lse, rtol=0, atol=1e-5)
 
 
 def test_f16_probs_do_not_vanish():

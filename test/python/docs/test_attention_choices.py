@@ -27,6 +27,7 @@ OPERATIONS = {
     "the same of 8 bits, in splits": (FP8, 32, SPLITS),
     "the same, with a scale for 32 elements": (INT8, 32, SPLITS),
     "the same, with a scale for 16 elements": (("i8", 16, 8, 128), 32, SPLITS),
+    "the same of NVFP4": (("f4E2M1FN", 16, 8, 128), 32, SPLITS),
     "heads of 256 elements": (F16, 32, {}),
     "heads of 256 elements with `tile_rows=128`": (F16, 32, {"tile_rows": 128}),
     "a latent cache of 576 elements, 32 query heads": (LATENT, 32, {}),
@@ -67,7 +68,8 @@ ROWS = list(read_table())
 
 def get_source(title, chip):
     (dtype, granularity, heads, size), query_heads, options = OPERATIONS[title]
-    config = granularity and kvcache.KVCacheQuantizationConfig("f32", granularity)
+    scale = "f8E4M3FN" if dtype == "f4E2M1FN" else "f32"
+    config = granularity and kvcache.KVCacheQuantizationConfig(scale, granularity)
     is_latent = size == 576
     params = kvcache.KVCacheParams(
         dtype, heads, size, page_size=64, total_num_layers=1, kvcache_quant_config=config, is_mla=is_latent

@@ -171,10 +171,21 @@ def random_mask(new):
     return words.view(np.int32), bits
 
 
+def is_nvfp4(params):
+    """Returns whether groups of 16 elements have scales of f8E4M3FN, with which the elements are numbers of f16."""
+    config, name = params.kvcache_quant_config, kvcache.dtypes.mlir_name
+    return bool(config) and (name(params.dtype), name(config.scale_dtype)) == ("f4E2M1FN", "f8E4M3FN")
+
+
 def dequantizes_in_registers(params, dtype, sizes, options):
-    """Returns whether elements of 8 bits are dequantized in registers, to f16."""
+    """Returns whether elements of 8 or 4 bits are dequantized in registers, to f16."""
     config = params.kvcache_quant_config
     granularity = config and config.quantization_granularity
+    if is_nvfp4(params):
+        return (
+            not params.is_mla and options.get("tile_rows") in (16, 32) and not options.get("swap_operands")
+            and all(size in (64, 128, 256) for size in sizes)
+        )
     return (
         kvcache.dtypes.mlir_name(params.dtype) in ("f8E4M3FN", "f8E5M2", "i8")
         and not params.is_mla
@@ -222,7 +233,7 @@ def round_as_tiles(roles, params, dtype, compute_type):
 def get_rounding(params, dtype, options):
     """The rounding of outputs, of probabilities times scales where these become f16, and of powers by polynomials."""
     sizes = params.head_dim, options.get("value_dim") or params.head_dim
-    is_scaled = params.kvcache_quant_config and dequantizes_in_registers(params, dtype, sizes, options)
+    is_scaled = params.kvcache_quant_config and not is_nvfp4(params) and dequantizes_in_registers(params, dtype, sizes, options)
     return ROUNDING[dtype] + (ROUNDING["f16"] if is_scaled else 0) + has_polynomials(options) * 2**-13
 
 
