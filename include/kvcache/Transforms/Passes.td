@@ -138,7 +138,8 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     With `seesaw`, two warpgroups have every second tile of latent rows each,
     and give each other their probabilities. With `roles`, `warp_roles` has a
     warp that copies, one that starts products of two query tiles into tensor
-    memory, and a warpgroup for the softmax of each.
+    memory, and a warpgroup for the softmax of each. With `pair`, two thread
+    blocks of a cluster multiply latent rows together in tensor memory.
 
     The chips and the checks are those of `kvcache-expand-ops`.
   }];
