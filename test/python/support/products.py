@@ -40,9 +40,13 @@ def tile(shape, dtype, span):
     return f"!kvcache.tile<{shape[0]}x{shape[1]}x{dtype}, swizzle_{span}b>"
 
 
-def fill(name, shape, dtype):
-    """The text of a copy of a matrix in global memory to a tile, by all threads of a thread block."""
+def fill(name, shape, dtype, block=None):
+    """The text of a copy of a matrix in global memory to a tile, by all threads of a thread block.
+
+    With the value ``block``, there is a matrix for each of two thread blocks.
+    """
     unit = 16 // DTYPES[dtype].itemsize
+    matrices, matrix = ("2x", f"{block}, ") if block else ("", "")
     return f"""
     %{name}_units = arith.constant {shape[0] * shape[1] // unit} : index
     %{name}_in_row = arith.constant {shape[1] // unit} : index
@@ -51,7 +55,8 @@ def fill(name, shape, dtype):
       %row = arith.divui %i, %{name}_in_row : index
       %rest = arith.remui %i, %{name}_in_row : index
       %column = arith.muli %rest, %{name}_unit : index
-      %x = vector.load %{name}[%row, %column] : memref<{shape[0]}x{shape[1]}x{dtype}>, vector<{unit}x{dtype}>
+      %x = vector.load %{name}[{matrix}%row, %column]
+        : memref<{matrices}{shape[0]}x{shape[1]}x{dtype}>, vector<{unit}x{dtype}>
       kvcache.tile_store %x, %{name}_tile[%row, %column] : vector<{unit}x{dtype}>, !{name}
     }}"""
 

@@ -7,7 +7,7 @@ the PTX ISA ("Data Path Layout Organization", `cta_group::2` with M = 128).
 import dataclasses
 
 import numpy as np
-from products import DTYPES, FENCE, tile
+from products import DTYPES, FENCE, fill, tile
 
 import kvcache
 
@@ -37,21 +37,6 @@ class PairProduct:
         part = (self.k, self.n) if self.is_mn else (self.n, self.k)
         return tuple(size + first for size, first in zip(part, self.start))
 
-    def write_fill(self, name, shape, dtype):
-        """Writes the copy of a thread block's matrix in global memory to a tile, by all threads."""
-        unit = 16 // DTYPES[dtype].itemsize
-        return f"""
-    %{name}_units = arith.constant {shape[0] * shape[1] // unit} : index
-    %{name}_in_row = arith.constant {shape[1] // unit} : index
-    %{name}_unit = arith.constant {unit} : index
-    scf.for %i = %t to %{name}_units step %c128 {{
-      %row = arith.divui %i, %{name}_in_row : index
-      %rest = arith.remui %i, %{name}_in_row : index
-      %column = arith.muli %rest, %{name}_unit : index
-      %x = vector.load %{name}[%rank, %row, %column] : memref<2x{shape[0]}x{shape[1]}x{dtype}>, vector<{unit}x{dtype}>
-      kvcache.tile_store %x, %{name}_tile[%row, %column] : vector<{unit}x{dtype}>, !{name}
-    }}"""
-
     def write_moves(self, tensor, memory, dtype, columns, row="%t", is_load=False):
         """Writes the moves of a thread's row of a matrix to tensor memory or from it, a piece at a time."""
         shape = f"memref<2x{ROWS if row == '%row_a' else LANES}x{columns}x{dtype}>"
@@ -71,7 +56,7 @@ class PairProduct:
     def write(self):
         d, type_a, type_b = self.types.split()
         shape_a = (ROWS, self.k)
-        fills = [f"%b_tile = kvcache.alloc_tile : !b{self.write_fill('b', self.shape_b, type_b)}"]
+        fills = [f"%b_tile = kvcache.alloc_tile : !b{fill('b', self.shape_b, type_b, '%rank')}"]
         moves = self.write_moves("d", "given", d, self.n) if self.adds else []
         if self.in_tensor_memory:
             a, operand = "%w", "!w"
@@ -83,7 +68,7 @@ class PairProduct:
             left = ""
         else:
             a, operand = "%a_tile[%c0, %c0]", "!a"
-            fills.append(f"%a_tile = kvcache.alloc_tile : !a{self.write_fill('a', shape_a, type_a)}")
+            fills.append(f"%a_tile = kvcache.alloc_tile : !a{fill('a', shape_a, type_a, '%rank')}")
             left = f"k = {self.k}, "
         major = "mn" if self.is_mn else "k"
         step = "\n    ".join
