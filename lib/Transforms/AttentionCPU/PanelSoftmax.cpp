@@ -8,6 +8,7 @@
 
 #include "PanelSoftmax.h"
 
+#include "../PlanAttention/ExponentBias.h"
 #include "PairBuilder.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -15,9 +16,6 @@
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-/// The growth of a maximum, in base 2, from which on it is replaced.
-constexpr float kGrowth = 8;
 
 PanelSoftmax::PanelSoftmax(const HostAttention &attention,
                            const QueryRows &rows, const RowLanes &memory,
@@ -51,7 +49,7 @@ void PanelSoftmax::runRows(const PanelScores &scores, const Rows &rows) const {
 
 Value PanelSoftmax::growMax(Value oldMax, Value largest) const {
   const DeviceMath &f = attention.f;
-  Value border = f.add(oldMax, kGrowth);
+  Value border = f.add(oldMax, getExponentSlack(attention.op));
   Value isMore =
       arith::CmpFOp::create(attention.frame.builder, attention.frame.loc,
                             arith::CmpFPredicate::OGT, largest, border);

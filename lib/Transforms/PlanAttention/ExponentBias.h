@@ -20,7 +20,7 @@ namespace mlir::kvcache {
 float getExponentBias(AttentionOp op, const AttentionConfig &config);
 
 /// The growth of a maximum in base 2 up to which an accumulator in tensor
-/// memory is not scaled. `max_logits` needs exact maxima.
+/// memory, or in that of a CPU, is not scaled. `max_logits` needs exact maxima.
 float getExponentSlack(AttentionOp op);
 
 } // namespace mlir::kvcache

@@ -14,7 +14,8 @@ from kvcache import _native
 from kvcache.execution import matrix, options
 
 KINDS = ["fma", "dot", "tiles"]
-TOKENS = 160
+# More than a tile of 256 tokens has.
+TOKENS = 272
 SCALE = 0.125
 # The relative error of a rounded probability, and of sums in f32.
 UNIT, SUMS = 2.0**-8, 1e-5
@@ -69,7 +70,7 @@ def test_rows_have_bounded_error(mma, new, heads):
     manager, inputs = make_sequence(params, cached, new)
     q = draw_queries(new, heads)
     out = attend(make_operation(params, heads, mma), inputs, q)
-    pages = manager.blocks[0][inputs.lut[0, :10]]
+    pages = manager.blocks[0][inputs.lut[0, : TOKENS // 16]]
     keys, values = pages[:, :, 1, :, 0].swapaxes(0, 1).reshape(2, TOKENS, 64).astype(np.float64)
     scores = SCALE * np.einsum("nhd,td->hnt", q.astype(np.float64), keys)
     scores = np.where(np.arange(TOKENS) <= cached + np.arange(new)[:, None], scores, -np.inf)
@@ -80,6 +81,34 @@ def test_rows_have_bounded_error(mma, new, heads):
     is_rounded = mma == "dot" or (mma == "tiles" and new > 8)
     assert (error <= (UNIT * is_rounded + SUMS) * mean).all()
     assert (error > SUMS * mean).any() == is_rounded
+
+
+@pytest.mark.parametrize("max_logits", [False, True], ids=["", "max_logits"])
+@pytest.mark.parametrize("slope", [-0.1, 0.01, 0.1])
+@pytest.mark.parametrize("mma", KINDS)
+def test_scores_that_grow(mma, slope, max_logits):
+    """Accumulators of several tiles have one maximum, or are rescaled; ``max_logits`` is the largest score."""
+    params = make_params("bf16", 1, 64, 16)
+    new, total = 40, 500
+    manager, inputs = make_sequence(params, total - new, new)
+    pages, offsets = divmod(np.arange(total), params.page_size)
+    place = inputs.lut[0, pages], slice(None), 1, offsets, 0
+    tokens = manager.blocks[0][place]
+    tokens[:, 0] = 0
+    tokens[:, 0, 0] = slope * np.arange(total)
+    manager.blocks[0][place] = tokens
+    q = np.full((new, 4, 64), 1 / SCALE, kvcache.dtypes.dtype("bf16"))
+    operation = use_mma(kvcache.ops.attention(params, 4, dtype="bf16", out_dtype="f32", max_logits=max_logits), mma)
+    out, largest = np.empty(q.shape, np.float32), np.empty(q.shape[:2], np.float32)
+    operation(inputs, 1, q, out=out, scale=SCALE, **({"max_logits": largest} if max_logits else {}))
+    scores, values = tokens[:, 0, 0].astype(np.float64), tokens[:, 1].astype(np.float64)
+    for row, last in enumerate(range(total - new, total)):
+        probs = np.exp(scores[: last + 1] - scores[: last + 1].max())
+        probs /= probs.sum()
+        error = np.abs(out[row] - probs @ values[: last + 1])
+        assert (error <= (UNIT + SUMS) * (probs @ np.abs(values[: last + 1]))).all()
+        if max_logits:
+            assert np.allclose(largest[row], scores[: last + 1].max(), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.long
@@ -127,10 +156,10 @@ def test_scores_of_minus_infinity_count_as_no_token(new, mma, score):
 @pytest.mark.parametrize("mma", KINDS)
 def test_chunks_of_a_prompt_have_its_bits(mma):
     params = make_params("bf16", 1, 64, 16)
-    whole = make_sequence(params, 0, 200)
-    operation, q = make_operation(params, 4, mma), draw_queries(200, 4)
+    whole = make_sequence(params, 0, 300)
+    operation, q = make_operation(params, 4, mma), draw_queries(300, 4)
     wanted = attend(operation, whole[1], q)
-    for begin, end in ((0, 7), (7, 100), (100, 103), (103, 200)):
+    for begin, end in ((0, 7), (7, 100), (100, 103), (103, 270), (270, 300)):
         _, inputs = make_sequence(params, begin, end - begin, whole)
         out = attend(operation, inputs, q[begin:end])
         assert (out.view(np.int32) == wanted[begin:end].view(np.int32)).all()
