@@ -20,7 +20,7 @@ namespace mlir::kvcache {
 /// slower one has less to do.
 inline void addCleanUp(OpPassManager &pm) {
   pm.addPass(createCSEPass());
-  pm.addPass(createCanonicalizerPass(getSinglePassRewriteConfig()));
+  pm.addPass(createCanonicalizerPass(getGreedyRewriteConfig()));
 }
 
 } // namespace mlir::kvcache
