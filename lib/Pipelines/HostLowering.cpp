@@ -57,6 +57,7 @@ void kvcache::addHostLowering(OpPassManager &pm, int32_t threads) {
   pm.addPass(createLowerControlFlow());
   pm.addPass(createLowerX86Vectors());
   pm.addPass(createConvertToLLVMPass());
+  pm.addPass(createAnnotateLoops());
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createDropHints());

@@ -61,7 +61,7 @@
 // AMX-COUNT-2:     amx.tile_load {{.*}} : memref<16x4x16x16xi32> into !amx.tile<16x32xbf16>
 // AMX-COUNT-4:     amx.tile_mulf
 // LLVM does not unroll the loop.
-// AMX:           } {loop_annotation = #[[ANNOTATION]]}
+// AMX:           } {llvm.loop_annotation = #[[ANNOTATION]]}
 // AMX-COUNT-4:   amx.tile_store {{.*}} : memref<4x256x16xf32>
 //
 // The largest product of each row is found without a store, and replaces the maximum where it is larger by 2^8.

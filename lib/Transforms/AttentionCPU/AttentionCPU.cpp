@@ -11,7 +11,8 @@
 #include "FewRows.h"
 #include "ManyRows.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "kvcache/Support/Loops.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <optional>
@@ -23,19 +24,12 @@ using namespace mlir::kvcache;
 /// vectors already, so that more take time to compile, and none to run.
 static void buildWithoutUnrolling(OpBuilder &builder,
                                   function_ref<void()> build) {
-  MLIRContext *context = builder.getContext();
-  auto unroll = LLVM::LoopUnrollAttr::get(context, builder.getBoolAttr(true),
-                                          {}, {}, {}, {}, {}, {});
-  auto annotation = LLVM::LoopAnnotationAttr::get(
-      context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
   Block *block = builder.getInsertionBlock();
   int64_t before = std::distance(block->begin(), builder.getInsertionPoint());
   build();
   for (Operation &added : llvm::make_range(std::next(block->begin(), before),
                                            builder.getInsertionPoint()))
-    added.walk([&](scf::ForOp loop) {
-      loop->setDiscardableAttr("loop_annotation", annotation);
-    });
+    added.walk([](scf::ForOp loop) { disableUnrolling(loop); });
 }
 
 // A sequence's own rows choose the loops, so that a row has the same bits alone
