@@ -114,8 +114,11 @@ struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
     RewritePatternSet narrowing(&getContext());
     arith::populateIntRangeNarrowingPatterns(narrowing, solver, {32});
     // Comparisons need the ranges of their operands before narrowing.
-    GreedyRewriteConfig config = getSinglePassRewriteConfig();
+    // What a rewrite may affect is visited again, so one iteration is enough.
+    // With it, changes count as a failure.
+    GreedyRewriteConfig config = getGreedyRewriteConfig();
     config.setUseTopDownTraversal(false).setListener(&listener);
+    config.setMaxIterations(1);
     (void)applyPatternsGreedily(getOperation(), std::move(narrowing), config);
     numReplaced += count;
     if (count > 0)

@@ -21,13 +21,6 @@ inline GreedyRewriteConfig getGreedyRewriteConfig() {
       GreedySimplifyRegionLevel::Disabled);
 }
 
-/// Returns the same for one iteration. A rewrite visits again what it may
-/// affect, so a second iteration, which visits all ops, finds nothing to do but
-/// equal constants of patterns. Applied so, changes count as a failure.
-inline GreedyRewriteConfig getSinglePassRewriteConfig() {
-  return getGreedyRewriteConfig().setMaxIterations(1);
-}
-
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_SUPPORT_GREEDYREWRITE_H
