@@ -381,3 +381,32 @@ func.func @top_rows_of_splits(%scores: memref<?x?xf32>, %cache: !cache, %n: memr
   kvcache.top_rows %scores, %cache rows %n outs(%ids) workspace %workspace : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x8xi32>, memref<?x4x16xi32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// A CPU gathers all keys and then all values, and one branch has all heads of a
+// token. On a GPU, a thread loads its part of both before it stores them.
+// CHECK-LABEL: func.func @gather(
+// CPU:           scf.parallel
+// CPU:             scf.if %{{.*}} {
+// CPU:               scf.for
+// CPU:                 scf.for
+// CPU:                   %[[KEY:.*]] = kvcache.load %arg0
+// CPU-NEXT:              vector.store %[[KEY]], %arg2
+// CPU:             } else {
+// CPU:               vector.store %{{.*}}, %arg2
+// CPU:           scf.parallel
+// CPU:             scf.if %{{.*}} {
+// CPU:                   %[[VALUE:.*]] = kvcache.load %arg1
+// CPU-NEXT:              vector.store %[[VALUE]], %arg3
+// GPU:           %[[LOADED:.*]]:4 = scf.if
+// GPU-COUNT-2:     kvcache.load %arg0
+// GPU-COUNT-2:     kvcache.load %arg1
+// GPU:           vector.store %[[LOADED]]#0
+func.func @gather(%keys: !cache, %values: !cache, %key_out: memref<?x?x2x128xbf16>, %value_out: memref<?x?x2x128xbf16>) {
+  kvcache.gather %keys, %values outs(%key_out, %value_out) : !cache, !cache, memref<?x?x2x128xbf16>, memref<?x?x2x128xbf16>
+  return
+}
