@@ -93,7 +93,8 @@ func.func @copy_of_bits(%from: !cache, %to: !cache) {
 
 // A scale for a head: on a GPU 16 threads share it, on the CPU a head is a unit.
 // A warp has two of the eight scales of a sector: eight threads store them when
-// all are in shared memory. With 32 registers, a CPU quantizes two heads at once.
+// all are in shared memory. With 32 registers, a CPU quantizes four heads at
+// once. It prefetches those of a later row, which is at most the last one.
 // CHECK-LABEL: func.func @append(
 // GPU:           %[[TILE:.*]] = kvcache.alloc_tile : !kvcache.tile<1x8xf32>
 // GPU:           kvcache.quantize %{{.*}} {lanes = 16 : i64} : vector<8xbf16> -> vector<8xf8E4M3FN>, f32
@@ -102,11 +103,16 @@ func.func @copy_of_bits(%from: !cache, %to: !cache) {
 // GPU:           kvcache.scales_base
 // GPU:           kvcache.tile_load %[[TILE]][%{{.*}}, %{{.*}}] : !kvcache.tile<1x8xf32> -> f32
 // GPU:           memref.store %{{.*}} : memref<?x64x8x1xf32, {{.*}}>
+// GPU-NOT:       memref.prefetch
 // CPU:           kvcache.store_quantized %{{.*}} : vector<128xbf16>
 // WIDE-LABEL: func.func @append(
-// WIDE:         scf.for %{{.*}} = %c0{{.*}} to %c8{{.*}} step %c2
-// WIDE:           %[[HEADS:.*]] = vector.shuffle {{.*}} : vector<128xbf16>, vector<128xbf16>
-// WIDE:           %[[ELEMENTS:.*]], %[[SCALES:.*]] = kvcache.quantize %[[HEADS]] : vector<256xbf16> -> vector<256xf8E4M3FN>, vector<2xf32>
+// WIDE:         scf.for %{{.*}} = %c0{{.*}} to %c8{{.*}} step %c4
+// WIDE:           %[[LAST:.*]] = arith.subi %{{.*}}, %c1{{.*}} : index
+// WIDE:           %[[LATER:.*]] = arith.addi %{{.*}}, %c2{{.*}} : index
+// WIDE:           %[[CLAMPED:.*]] = arith.minsi %[[LATER]], %[[LAST]] : index
+// WIDE-COUNT-16:  memref.prefetch %{{.*}}[%[[CLAMPED]], %{{.*}}], read, locality<3>, data : memref<?x8x128xbf16>
+// WIDE:           %[[HEADS:.*]] = vector.shuffle {{.*}} : vector<256xbf16>, vector<256xbf16>
+// WIDE:           %[[ELEMENTS:.*]], %[[SCALES:.*]] = kvcache.quantize %[[HEADS]] : vector<512xbf16> -> vector<512xf8E4M3FN>, vector<4xf32>
 // WIDE:           %[[FIRST:.*]] = vector.extract_strided_slice %[[ELEMENTS]] {offsets = [0]
 // WIDE:           kvcache.store %[[FIRST]]
 // WIDE:           %[[SECOND:.*]] = vector.extract_strided_slice %[[ELEMENTS]] {offsets = [128]

@@ -258,15 +258,13 @@ int64_t kvcache::countInLine(MemRefType row) {
 }
 
 void kvcache::prefetchRow(const Frame &frame, Value memref, ValueRange indices,
-                          Value d, int64_t count) {
+                          Value d, int64_t count, int32_t locality) {
   int64_t line = countInLine(cast<MemRefType>(memref.getType()));
   for (int64_t column = 0; column < count; column += line) {
     SmallVector<Value> place(indices);
     place.push_back(frame.add(d, frame.index(column)));
-    // Into the second cache: tiles of other heads fill the first one until
-    // then.
     memref::PrefetchOp::create(frame.builder, frame.loc, memref, place,
-                               /*isWrite=*/false, /*localityHint=*/2,
+                               /*isWrite=*/false, locality,
                                /*isDataCache=*/true);
   }
 }
@@ -277,9 +275,9 @@ void kvcache::prefetchLines(const Frame &frame, Value row, Value d,
     prefetchRow(frame, row, frame.index(0), d, count);
 }
 
-/// The bytes of rows that 32 registers of 512 bits hold beside what they
-/// become: pairs of elements in a byte, or others.
-constexpr int64_t kBytesOfPairs = 1024, kBytesOfOthers = 512;
+/// The bytes of rows that are quantized together: half of 32 registers of 512
+/// bits. The scales of several heads take as long as those of one.
+constexpr int64_t kBytesOfRows = 1024;
 
 static bool hasWideRegisters(const Frame &frame) {
   return !frame.isGPU && frame.target.vectorBits == 512;
@@ -308,9 +306,7 @@ int64_t kvcache::countHeadsAtOnce(const Frame &frame, CacheTypeInterface cache,
       cache.isQuantized() && split.unit % cache.getGranularity() == 0;
   if (!hasWideRegisters(frame) || !hasWholeGroups)
     return 1;
-  int64_t bytes =
-      cache.getLanesPerStored() > 1 ? kBytesOfPairs : kBytesOfOthers;
-  int64_t most = bytes * 8 / getWidth(row) / split.unit;
+  int64_t most = kBytesOfRows * 8 / getWidth(row) / split.unit;
   return getDivisorUpTo(cache.getNumHeads(), std::max<int64_t>(most, 1));
 }
 

@@ -380,6 +380,22 @@ private:
       storeDense(frame, values, queries, {row, share.head}, d);
   }
 
+  /// Prefetches the heads from one on of a later row of keys or values. On a
+  /// CPU, the instructions of a quantization fill its window, so that loads of
+  /// the next rows would wait for them.
+  void prefetchHeads(Value rows, Value row, Value head, const Part &part) {
+    constexpr int64_t bytesAhead = 4096;
+    auto memref = cast<MemRefType>(rows.getType());
+    int64_t size = memref.getDimSize(2);
+    int64_t rowBits = part.heads * size * memref.getElementTypeBitWidth();
+    int64_t rowsAhead = llvm::divideCeil(bytesAhead * 8, rowBits);
+    Value last = frame.sub(frame.dim(rows, 0), frame.index(1));
+    Value later = frame.min(frame.add(row, frame.index(rowsAhead)), last);
+    for (int64_t i = 0; i < part.headsAtOnce; ++i)
+      prefetchRow(frame, rows, {later, frame.add(head, frame.index(i))},
+                  frame.index(0), size, /*locality=*/3);
+  }
+
   void appendToCaches(Value row, const Place &place, ArrayRef<Value> positions,
                       ValueRange thread) {
     appendElements(row, place, positions, thread);
@@ -395,7 +411,10 @@ private:
                       ValueRange thread) {
     Norm norm = getNorm(op.getNorm());
     Rope rope = getRope(positions);
+    bool prefetches = !frame.isGPU && type.isQuantized();
     auto forKeys = [&](const Share &share, StoreHead store) {
+      if (prefetches)
+        prefetchHeads(op.getKeys(), row, share.head, keyPart);
       auto load = [&](Value head, Value d, int64_t count) {
         return loadKey(row, head, d, count);
       };
@@ -404,6 +423,8 @@ private:
                   place, share, store);
     };
     auto forValues = [&](const Share &share, StoreHead store) {
+      if (prefetches)
+        prefetchHeads(op.getValues(), row, share.head, valuePart);
       auto load = [&](Value head, Value d, int64_t count) {
         return loadDense(frame, op.getValues(), {row, head}, d, count);
       };
