@@ -22,49 +22,46 @@ Value DeviceMath::exp2(Value power) const {
   return math::Exp2Op::create(builder, loc, power, arith::FastMathFlags::afn);
 }
 
-/// Adding a large number rounds the power to a whole one, in the low bits. The
-/// minimax polynomial of the rest in [-0.5, 0.5] that is 1 for 0 has the
-/// relative error 2^-23.3. A product, and not a sum of exponents, keeps NaNs.
-Value DeviceMath::exp2Polynomial(Value power) const {
-  constexpr float bias = 127, large = (3 << 22) + bias;
+constexpr float kExponentBias = 127;
+
+/// Adding a large number rounds the power to a whole one, in the low bits.
+std::pair<Value, Value>
+DeviceMath::factorExp2(Value power, ArrayRef<float> polynomial) const {
+  constexpr float large = (3 << 22) + kExponentBias;
   constexpr int32_t mantissaBits = 23;
   Type type = power.getType();
   Type bits = withLane(type, builder.getI32Type());
-  Value above = larger(constant(type, 1 - bias), power);
-  Value rounded = add(above, constant(type, large));
+  Value rounded = add(power, constant(type, large));
   Value whole = sub(rounded, constant(type, large));
-  Value fraction = sub(above, whole);
-  Value sum = constant(type, 0.0013264727F);
-  for (float term :
-       {0.0096715130F, 0.055507336F, 0.24022242F, 0.69314700F, 1.0F})
+  Value fraction = sub(power, whole);
+  Value sum = constant(type, polynomial.front());
+  for (float term : polynomial.drop_front())
     sum = fma(sum, fraction, constant(type, term));
   Value exponent = arith::ShLIOp::create(
       builder, loc, arith::BitcastOp::create(builder, loc, bits, rounded),
       createScalarOrSplatConstant(builder, loc, bits, APInt(32, mantissaBits)));
-  return mul(sum, arith::BitcastOp::create(builder, loc, type, exponent));
+  return {sum, arith::BitcastOp::create(builder, loc, type, exponent)};
 }
 
-/// Adding a large number rounds the power to a whole one, in the low bits. The
-/// minimax polynomial of the rest in [-0.5, 0.5] that is 1 for 0 has the
-/// relative error 2^-13.2. A product by 2^-127 = 0, and not a sum of exponents,
-/// keeps NaNs. Products of two floats are one instruction only if they are
-/// added to.
+/// The minimax polynomial in [-0.5, 0.5] that is 1 for 0 has the relative error
+/// 2^-23.3. A product, and not a sum of exponents, keeps NaNs.
+Value DeviceMath::exp2Polynomial(Value power) const {
+  Value least = constant(power.getType(), 1 - kExponentBias);
+  auto [fraction, whole] = factorExp2(
+      larger(least, power), {0.0013264727F, 0.0096715130F, 0.055507336F,
+                             0.24022242F, 0.69314700F, 1.0F});
+  return mul(fraction, whole);
+}
+
+/// The minimax polynomial in [-0.5, 0.5] that is 1 for 0 has the relative error
+/// 2^-13.2. A product by 2^-127 = 0, and not a sum of exponents, keeps NaNs.
+/// Products of two floats are one instruction only if they are added to.
 Value DeviceMath::exp2Cubic(Value power) const {
-  constexpr float bias = 127, large = (3 << 22) + bias;
-  constexpr int64_t mantissaBits = 23;
-  Value above = arith::MaximumFOp::create(builder, loc, power, constant(-bias));
-  Value rounded = add(above, constant(large));
-  Value whole = sub(rounded, constant(large));
-  Value fraction = sub(above, whole);
-  Value sum = constant(0.05500906F);
-  for (float term : {0.24221097F, 0.6932829F, 1.0F})
-    sum = fma(sum, fraction, constant(term));
-  Type i32 = builder.getI32Type();
-  Value exponent = arith::ShLIOp::create(
-      builder, loc, arith::BitcastOp::create(builder, loc, i32, rounded),
-      arith::ConstantIntOp::create(builder, loc, i32, mantissaBits));
-  return fma(sum, arith::BitcastOp::create(builder, loc, f32, exponent),
-             constant(0.0F));
+  Value above =
+      arith::MaximumFOp::create(builder, loc, power, constant(-kExponentBias));
+  auto [fraction, whole] =
+      factorExp2(above, {0.05500906F, 0.24221097F, 0.6932829F, 1.0F});
+  return fma(fraction, whole, constant(0.0F));
 }
 
 /// A chip's own has an error of 2^-22 (PTX ISA, "lg2.approx"); another needs

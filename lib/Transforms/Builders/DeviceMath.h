@@ -36,6 +36,10 @@ public:
   Value tanh(Value value, bool isSmallExact) const;
 
 private:
+  /// The factors of 2 to a power: that of the fraction by a polynomial, with
+  /// the term of the highest degree first, and that of the whole number.
+  std::pair<Value, Value> factorExp2(Value power,
+                                     ArrayRef<float> polynomial) const;
   Value exp2Polynomial(Value power) const;
   Value tanhPolynomial(Value value) const;
 
