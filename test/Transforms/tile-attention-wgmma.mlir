@@ -39,12 +39,12 @@ func.func @latent(%q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f
 // loop, and scales of tokens are multiplied by scores and weights.
 // CHECK-LABEL: func.func @converted(
 // CHECK-NOT:     kvcache.pipe
-// CHECK:         kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
-// CHECK-NEXT:    %[[KT:.*]] = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
-// CHECK-NEXT:    %[[KS:.*]] = kvcache.alloc_tile : !kvcache.tile<1x64xf32>
-// CHECK:         %[[VT:.*]] = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
-// CHECK:         %[[VS:.*]] = kvcache.alloc_tile : !kvcache.tile<1x64xf32>
-// CHECK:         %[[BOUNDS:.*]] = kvcache.map %{{.*}} -> !kvcache.fragment<64xi32, wgmma_acc>
+// CHECK:         kvcache.alloc_tile : !kvcache.tile<128x128xbf16, swizzle_128b>
+// CHECK-NEXT:    %[[KT:.*]] = kvcache.alloc_tile : !kvcache.tile<128x128xbf16, swizzle_128b>
+// CHECK-NEXT:    %[[KS:.*]] = kvcache.alloc_tile : !kvcache.tile<1x128xf32>
+// CHECK:         %[[VT:.*]] = kvcache.alloc_tile : !kvcache.tile<128x128xbf16, swizzle_128b>
+// CHECK:         %[[VS:.*]] = kvcache.alloc_tile : !kvcache.tile<1x128xf32>
+// CHECK:         %[[BOUNDS:.*]] = kvcache.map %{{.*}} -> !kvcache.fragment<128xi32, wgmma_acc>
 // CHECK:         scf.for {{.*}} iter_args
 // CHECK-NEXT:      gpu.barrier
 // CHECK:           kvcache.dequantize

@@ -79,6 +79,11 @@ constexpr RowsChoice kRows[] = {
 /// false, or only if it is true.
 enum class Swap { Never, ByDefault, OnRequest };
 
+/// The tiles that a row is for: all, those whose products overlap the softmax,
+/// of 16 bits without a soft cap, masks or regions, or those of elements of
+/// fewer bits, which threads convert.
+enum class Products { Any, Overlapped, Converted };
+
 /// Tiles of a block, and what multiplies them.
 struct TilesChoice {
   /// A feature that all chips have.
@@ -107,8 +112,7 @@ struct TilesChoice {
   /// Tiles of raw elements of 8 bits, at most, if there is room for these.
   int64_t rawStages;
   Swap swap = Swap::Never;
-  /// Only elements of 16 bits, without a soft cap, masks or regions.
-  bool isOverlapped = false;
+  Products products = Products::Any;
 };
 
 constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
@@ -135,12 +139,13 @@ constexpr int64_t kChip = 0, kEvery = 96 << 10;
 // of tensor cores, with 64 and 128 rows: heads of 128 46 and 60, with a window
 // 39 and 37; heads of 64 39 and 37; heads of 256, in tiles of 32 tokens, 41 and
 // 40. Those that overlap have the rows and tokens of FlashAttention-3, or fewer
-// tokens where registers are missing.
+// tokens where registers are missing. Elements that threads convert take a
+// third fewer instructions in tiles of 128 rows and 128 tokens: not measured.
 constexpr TilesChoice kTiles[] = {
     // clang-format off
     // chips, caches, heads, tokens, rows from and to, size;
     // MMA, rows, tokens of a tile, tiles, bytes, acc without and with splits,
-    // raw tiles, swap, only if products overlap
+    // raw tiles, swap, products
     {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAnySize, kByWgmma, 0,   64, 2, kChip,  512, 512, 2, Swap::OnRequest},
     {kWgmma, kValues, 1,  kTokens,   16,  32,  kAnySize, kByWgmma, 0,   64, 2, kChip,  256, 256, 0, Swap::OnRequest},
     {kTmem,  kLatent, 64, kTokens,   0,   32,  kAnySize, kByTcgen05, 64,  64, 2, kChip,  512, 512, 2},
@@ -148,7 +153,8 @@ constexpr TilesChoice kTiles[] = {
     {kTmem,  kValues, 1,  kTokens,   64,  128, kAnySize, kByTcgen05, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kLatent, 64, kTokens,   0,   32,  kAnySize, kByWgmma, 64,  64, 2, kChip,  256, 256, 2},
     {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAnySize, kByWgmma, 0,   64, 2, kChip,  512, 512, 2, Swap::ByDefault},
-    {kWgmma, kValues, 1,  kSequence, 64,  64,  256,  kByWgmma, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, true},
+    {kWgmma, kValues, 1,  kSequence, 64,  64,  256,  kByWgmma, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, Products::Overlapped},
+    {kWgmma, kValues, 1,  kSequence, 64,  64,  128,  kByWgmma, 128, 128, 2, kChip,  256, 256, 0, Swap::Never, Products::Converted},
     {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kByWgmma, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kValues, 1,  kTokens,   64,  64,  256,  kByWgmma, 0,   32, 2, kChip,  256, 256, 0},
     {kWgmma, kValues, 1,  kTokens,   128, 128, 256,  kByWgmma, 0,   64, 2, kChip,  256, 256, 0},

@@ -61,11 +61,19 @@ bool fitsSwap(const TilesChoice &choice, const AttentionShape &shape) {
          shape.valueSize % kRowsOfWarpgroup == 0;
 }
 
-/// Prompts whose products overlap the softmax: two warpgroups take turns, so
-/// that a block has 128 rows.
-bool isOverlapped(const AttentionShape &shape) {
+/// Two warpgroups take turns with products and the softmax, or share what they
+/// convert, so that a block has 128 rows.
+bool fitsProducts(Products products, const AttentionShape &shape) {
   constexpr int64_t bits = 16;
-  return shape.canOverlap && shape.bits == bits;
+  switch (products) {
+  case Products::Any:
+    return true;
+  case Products::Overlapped:
+    return shape.canOverlap && shape.bits == bits;
+  case Products::Converted:
+    return shape.bits < bits;
+  }
+  llvm_unreachable("there are no other products");
 }
 
 bool fits(const TilesChoice &choice, const AttentionShape &shape, int64_t rows,
@@ -92,7 +100,7 @@ bool fits(const TilesChoice &choice, const AttentionShape &shape, int64_t rows,
   return target.has(choice.chips) && fitsSwap(choice, shape) &&
          shape.isOf(choice.caches) && shape.isOf(choice.tokens) &&
          shape.heads % choice.heads == 0 && hasRows &&
-         (!choice.isOverlapped || isOverlapped(shape)) &&
+         fitsProducts(choice.products, shape) &&
          std::max(shape.keySize, shape.valueSize) <= choice.size;
 }
 
@@ -359,7 +367,8 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape,
     return;
   }
   Schedule wanted = shape.config.schedule.value_or(
-      isOverlapped(shape) ? Schedule::PingPong : Schedule::Prefetch);
+      fitsProducts(Products::Overlapped, shape) ? Schedule::PingPong
+                                                : Schedule::Prefetch);
   if (wanted == Schedule::Prefetch || !canOverlap(wanted, op, shape, plan))
     return;
   plan.schedule = wanted;

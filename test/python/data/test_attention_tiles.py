@@ -217,6 +217,11 @@ def test_thread_blocks_without_rows_read_no_mask():
         (CHIPS[0], "fp8-token", 128, 16, {"static_scales": True}),
         (CHIPS[1], "int8-token", 64, 64, {"dtype": "bf16", "window": 33, "tile_rows": 128}),
         (CHIPS[2], "int8-token", 80, 3, {"dtype": "f16", "value_dim": 32, "tile_rows": 16}),
+        # Two warpgroups convert tiles of 128 tokens.
+        (CHIPS[1], "fp8", 128, 16, {"dtype": "bf16", "static_scales": True}),
+        (CHIPS[1], "fp8-scaled", 64, 64, {"soft_cap": 9.0, "chunk": 50}),
+        (CHIPS[1], "nvfp4", 128, 5, {"window": 33, "sinks": True}),
+        (CHIPS[1], "int4", 96, 16, {"causal": False}),
         # In-register dequantization to f16.
         (CHIPS[0], "fp8", 128, 16, {"dtype": "bf16", "static_scales": True, "tile_rows": 16}),
         (CHIPS[1], "fp8", 64, 64, {"dtype": "f16", "tile_rows": 32, **SPLITS}),
