@@ -36,7 +36,8 @@ SmallVector<MatrixPart, 2> FragmentMmaOp::getParts() {
         kColumnBytes / getB().getType().getLayout().elementBytes;
   if (getPacked()) {
     parts.front().columns /= kPacked;
-    parts.front().columnUnit = parts.front().columns; // (C15)
+    if (getScales())
+      parts.front().columnUnit = parts.front().columns; // (C15)
   }
   if (TypedValue<TileType> tile = getTileA())
     parts.push_back(MatrixPart::get("a", tile, getMajorA(), getARow(),
@@ -144,15 +145,18 @@ static LogicalResult verifySync(FragmentMmaOp op) {
 
 /// (C13) and (C14)
 static LogicalResult verifyPacked(FragmentMmaOp op) {
-  for (Value scales : {Value(op.getScales()), Value(op.getScalesRow())})
-    if (op.getPacked().has_value() != bool(scales))
-      return op.emitOpError("expects 'scales' and 'scales_row' with 'packed', "
-                            "and only then");
-  if (!op.getPacked() ||
-      (isa<Float4E2M1FNType>(*op.getPacked()) && !op.isWgmma()))
+  Type packed = op.getPacked().value_or(Type());
+  bool isFloat = isa_and_present<Float4E2M1FNType>(packed);
+  if (bool(op.getScales()) != bool(op.getScalesRow()) ||
+      (op.getScales() && !isFloat))
+    return op.emitOpError(
+        "expects 'scales' and 'scales_row' together, and only "
+        "with 'packed' of f4E2M1FN");
+  if (!packed || ((isFloat || packed.isSignlessInteger(4)) && !op.isWgmma()))
     return success();
-  return op.emitOpError("expects 'packed' to be f4E2M1FN, for mma.sync, got ")
-         << *op.getPacked() << " and " << op.getType();
+  return op.emitOpError(
+             "expects 'packed' to be f4E2M1FN or i4, for mma.sync, got ")
+         << packed << " and " << op.getType();
 }
 
 /// (C14) and (C15)
@@ -174,8 +178,8 @@ static LogicalResult verifyScales(FragmentMmaOp op) {
   if (llvm::isPowerOf2_64(size) && size >= FragmentMmaOp::kPackedColumns &&
       size <= most && elements % size == 0)
     return success();
-  return op.emitOpError("expects a row of 32, 64, 128 or 256 elements of a "
-                        "'packed' b, which divide those of its tile, got ")
+  return op.emitOpError("expects a row of 32, 64, 128 or 256 elements of a b "
+                        "with 'scales', which divide those of its tile, got ")
          << size << " of " << elements;
 }
 

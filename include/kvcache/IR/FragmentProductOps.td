@@ -41,15 +41,18 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     by side, or two of each of two rows. So A or D has these columns: of keys,
     A is `mma_a16_pairs`, and of values, D is `mma_acc_pairs`.
 
-    With `packed = f4E2M1FN`, B has elements of 4 bits, two in each i8 of its
-    tile, the first one in the low bits. The bits s, e, e and m of an element
-    become bits of an f16, which is 2^-14 times the element. It is multiplied by
-    the scale of its group: 16 elements of a row of the tile. The product is
-    rounded to f16, which has all products with numbers of f8E4M3FN times 2^7.
-    Row `scales_row + i` of `scales` has the scales of row `b_row + i` of the tile:
-    with P pairs of groups in a row, group `2 p + j` is in column `j P + p`.
-    `ldmatrix` gives a lane eight elements of a row, or four of each of two rows.
-    So of keys, A is `mma_a16_quads`, and of values, D is `mma_acc_quads`.
+    With `packed`, B has elements of 4 bits, two in each i8 of its tile, the first
+    one in the low bits. The bits of an element become bits of an f16, which is a
+    power of two times the element: 2^-14 for f4E2M1FN, 2^-24 for i4. Elements of
+    i4 are 0 to 15. `ldmatrix` gives a lane eight elements of a row, or four of
+    each of two rows. So of keys, A is `mma_a16_quads`, and of values, D is
+    `mma_acc_quads`.
+
+    With `scales`, elements of f4E2M1FN are multiplied by the scales of their
+    groups: 16 elements of a row of the tile. The product is rounded to f16, which
+    has all products with numbers of f8E4M3FN times 2^7. Row `scales_row + i` of
+    `scales` has the scales of row `b_row + i` of the tile: with P pairs of groups
+    in a row, group `2 p + j` is in column `j P + p`.
 
     With `paired`, B has the columns of each 16 in the order that
     `fragment_load` says, so that A is `mma_a16_pairs`.
@@ -82,13 +85,13 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     - (C11) of `wgmma`, only other products use a fragment of A before
       `fragment_wait`.
     - (C12) the region of `consume` waits for products that read its tiles.
-    - (C13) `packed` is f4E2M1FN. It is for `mma.sync`, an A of f16 and a B of
-      i8. A is `mma_a16_quads` and D is `mma_acc`, or with `mn_major` A is
+    - (C13) `packed` is f4E2M1FN or i4. It is for `mma.sync`, an A of f16 and a B
+      of i8. A is `mma_a16_quads` and D is `mma_acc`, or with `mn_major` A is
       `mma_a16` and D is `mma_acc_quads`.
-    - (C14) `scales` and `scales_row` are there with `packed`, and only then.
-      `scales` has elements of f16, no swizzle, the rows of the part of B from
-      `scales_row` on, and a column for each 8 columns of the tile of B.
-    - (C15) a row of the part of a `packed` B has 32, 64, 128 or 256 elements,
+    - (C14) `scales` and `scales_row` are there together, and only with `packed` of
+      f4E2M1FN. `scales` has elements of f16, no swizzle, the rows of the part of B
+      from `scales_row` on, and a column for each 8 columns of the tile of B.
+    - (C15) with `scales`, a row of the part of B has 32, 64, 128 or 256 elements,
       which divide those of the tile, and `b_column` is a multiple of their
       bytes.
 
@@ -176,7 +179,7 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     /// Whether `mma.sync` multiplies by elements of 8 bits, as f16.
     bool dequantizes();
     /// Elements of `packed` tiles: in an element of the tile, in a group with a
-    /// scale, and in the least part of a row.
+    /// scale, and in the least part of a row with scales.
     static constexpr int64_t kPacked = 2, kGroup = 16, kPackedColumns = 32;
     /// The elements of a row of the part of B.
     int64_t countRowElements() {

@@ -35,15 +35,15 @@ void PackedProduct::emitKMajor() {
         number = b.div(b.rem(lane, lanesOfRow), 2);
   for (int64_t n = 0; n < op.getSizeN(); n += kOperand) {
     SmallVector<Value> scales[2], words;
-    for (auto [half, some] : llvm::enumerate(scales))
-      some = loadScales(b.add(row, b.index(n + halfRows * half)), number);
+    if (op.getScales())
+      for (auto [half, some] : llvm::enumerate(scales))
+        some = loadScales(b.add(row, b.index(n + halfRows * half)), number);
     for (int64_t k = 0; k < op.getSizeK(); k += kPair) {
       if (k % kLoaded == 0)
         words = load(/*row=*/n, /*element=*/k);
       for (int64_t half = 0; half < 2; ++half) {
-        Value scale = scales[half][k / kPair];
-        auto wide = widenNibbles(b, words[2 * (k % kLoaded / kPair) + half],
-                                 {scale, scale});
+        auto wide = widen(words[2 * (k % kLoaded / kPair) + half], scales[half],
+                          scales[half], k / kPair);
         int64_t first = (n / halfRows + half) * kAccElements;
         multiply(k, {wide[0], wide[1]}, first);
         multiply(k + kOperand, {wide[2], wide[3]}, first);
@@ -60,7 +60,7 @@ void PackedProduct::emitMNMajor() {
         row = b.mul(b.rem(lane, lanesOfRow), 2);
   for (int64_t k = 0; k < op.getSizeK(); k += kOperand) {
     SmallVector<Value> scales[2][2], loaded;
-    for (int64_t half = 0; half < 2; ++half)
+    for (int64_t half = 0; op.getScales() && half < 2; ++half)
       for (int64_t odd = 0; odd < 2; ++odd)
         scales[half][odd] =
             loadScales(b.add(row, b.index(k + halfRows * half + odd)), number);
@@ -69,14 +69,26 @@ void PackedProduct::emitMNMajor() {
         loaded = load(/*row=*/k, /*element=*/n);
       std::array<Value, words> wide[2];
       for (int64_t half = 0; half < 2; ++half)
-        wide[half] = widenNibbles(
-            b, loaded[2 * (n % kLoaded / kPair) + half],
-            {scales[half][0][n / kPair], scales[half][1][n / kPair]});
+        wide[half] = widen(loaded[2 * (n % kLoaded / kPair) + half],
+                           scales[half][0], scales[half][1], n / kPair);
       for (int64_t i = 0; i < words; ++i)
         multiply(k, {wide[0][i], wide[1][i]},
                  (n / kPair * words + i) * kAccElements);
     }
   }
+}
+
+std::array<Value, 4> PackedProduct::widen(Value word, ArrayRef<Value> first,
+                                          ArrayRef<Value> second,
+                                          int64_t pair) {
+  if (op.getPacked()->isInteger())
+    return widenNibbles(b, word);
+  Value factors;
+  if (op.getScales())
+    factors = vector::FromElementsOp::create(
+        b.builder, b.loc, VectorType::get(2, b.builder.getF16Type()),
+        ValueRange{first[pair], second[pair]});
+  return widenFloats(b, word, factors);
 }
 
 SmallVector<Value> PackedProduct::load(int64_t row, int64_t element) {

@@ -11,10 +11,12 @@
 
 #include "Registers.h"
 
+#include <array>
+
 namespace mlir::kvcache {
 
-/// Emits a product of a warp with elements of 4 bits, which become f16 times
-/// their scales in registers, as `mma.sync.m16n8k16`.
+/// Emits a product of a warp with elements of 4 bits, which become f16 in
+/// registers, times their scales if there are any, as `mma.sync.m16n8k16`.
 ///
 /// `ldmatrix` gives a lane a word of eight elements: of a row if rows of the
 /// tile are columns of B, otherwise four of each of two rows. Elements 16 bits
@@ -37,6 +39,10 @@ private:
   void emitMNMajor();
   /// Loads the words of 16 rows and of up to 64 elements from one on.
   SmallVector<Value> load(int64_t row, int64_t element);
+  /// Widens a word of elements, the halves of which have the scales of a pair
+  /// of groups in these.
+  std::array<Value, 4> widen(Value word, ArrayRef<Value> first,
+                             ArrayRef<Value> second, int64_t pair);
   /// Loads the scales that a lane needs of a row of the part: one of each pair
   /// of groups.
   SmallVector<Value> loadScales(Value row, Value numberInPair);

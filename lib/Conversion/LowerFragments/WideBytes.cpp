@@ -83,17 +83,22 @@ static Value moveBits(const IndexBuilder &b, Value word, int64_t shift,
                                b.i32(static_cast<int32_t>(mask)));
 }
 
+/// The products of two f16 in a word and two factors.
+static Value multiplyHalves(const IndexBuilder &b, Value word, Value factors) {
+  Value halves = castVector(b, asVector(b, word), 2, b.builder.getF16Type());
+  Value product = arith::MulFOp::create(b.builder, b.loc, halves, factors);
+  return vector::ExtractOp::create(
+      b.builder, b.loc, castVector(b, product, 1, b.builder.getI32Type()), 0);
+}
+
 // Four elements become the high bytes of four f16 at once, those with even
 // numbers and those with odd ones. `prmt` places two of them; low bytes are 0.
-std::array<Value, 4> kvcache::widenNibbles(const IndexBuilder &b, Value word,
-                                           const std::array<Value, 2> &scales) {
+std::array<Value, 4> kvcache::widenFloats(const IndexBuilder &b, Value word,
+                                          Value factors) {
   constexpr uint32_t kSigns = 0x80808080, kMagnitudes = 0x0E0E0E0E;
   // The places of the signs and magnitudes of elements 0 and 1.
   constexpr int64_t kShifts[2][2] = {{4, 1}, {0, -3}};
   constexpr uint32_t kPlaces[] = {0x2404, 0x3414};
-  Type f16 = b.builder.getF16Type();
-  Value factors = vector::FromElementsOp::create(
-      b.builder, b.loc, VectorType::get(2, f16), ValueRange(scales));
   std::array<Value, 4> words;
   for (auto [odd, shifts] : llvm::enumerate(kShifts)) {
     Value bytes = arith::OrIOp::create(
@@ -101,13 +106,19 @@ std::array<Value, 4> kvcache::widenNibbles(const IndexBuilder &b, Value word,
         moveBits(b, word, shifts[1], kMagnitudes));
     for (auto [i, places] : llvm::enumerate(kPlaces)) {
       Value elements = permute(b, bytes, b.i32(0), places);
-      Value product = arith::MulFOp::create(
-          b.builder, b.loc, castVector(b, asVector(b, elements), 2, f16),
-          factors);
-      words[2 * i + odd] = vector::ExtractOp::create(
-          b.builder, b.loc, castVector(b, product, 1, b.builder.getI32Type()),
-          0);
+      words[2 * i + odd] =
+          factors ? multiplyHalves(b, elements, factors) : elements;
     }
   }
+  return words;
+}
+
+// The integers are mantissas of subnormal numbers.
+std::array<Value, 4> kvcache::widenNibbles(const IndexBuilder &b, Value word) {
+  constexpr int64_t kBits = 4;
+  constexpr uint32_t kMantissas = 0x000F000F;
+  std::array<Value, 4> words;
+  for (auto [i, wide] : llvm::enumerate(words))
+    wide = moveBits(b, word, -kBits * static_cast<int64_t>(i), kMantissas);
   return words;
 }

@@ -21,10 +21,12 @@ std::array<Value, 2> widenBytes(const IndexBuilder &b, Type element, Value word,
                                 bool byParity);
 
 /// Widens eight elements of f4E2M1FN in a word to four words of f16, times
-/// 2^-14: word i has elements i and i + 4, multiplied by the first scale and by
-/// the second.
-std::array<Value, 4> widenNibbles(const IndexBuilder &b, Value word,
-                                  const std::array<Value, 2> &scales);
+/// 2^-14: word i has elements i and i + 4, multiplied by a vector of two
+/// factors unless it is null.
+std::array<Value, 4> widenFloats(const IndexBuilder &b, Value word,
+                                 Value factors);
+/// Widens eight elements of i4 likewise, times 2^-24.
+std::array<Value, 4> widenNibbles(const IndexBuilder &b, Value word);
 
 } // namespace mlir::kvcache
 

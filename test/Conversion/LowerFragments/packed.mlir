@@ -61,4 +61,44 @@ gpu.module @products {
       {packed = f4E2M1FN, major_b = #kvcache.major<mn_major>} : !probs, !codes scales !scales -> !values
     return %p : !values
   }
+
+  // Integers are mantissas of f16: elements i and i + 4 are 16 bits apart.
+  // CHECK-LABEL: func.func @integers(
+  // CHECK-DAG:     %[[MANTISSAS:.*]] = arith.constant 983055 : i32
+  // CHECK-NOT:     kvcache.tile_load
+  // CHECK:         %[[M:.*]] = nvvm.ldmatrix {{.*}} layout = #nvvm.mma_layout<row>, num = 2
+  // CHECK:         %[[W:.*]] = llvm.extractvalue %[[M]][0]
+  // CHECK-NOT:     nvvm.prmt
+  // CHECK:         arith.andi %[[W]], %[[MANTISSAS]] : i32
+  // CHECK:         %[[W4:.*]] = arith.shrui %[[W]], %c4_i32 : i32
+  // CHECK:         arith.andi %[[W4]], %[[MANTISSAS]] : i32
+  // CHECK:         %[[W8:.*]] = arith.shrui %[[W]], %c8_i32 : i32
+  // CHECK:         arith.andi %[[W8]], %[[MANTISSAS]] : i32
+  // CHECK:         %[[W12:.*]] = arith.shrui %[[W]], %c12_i32 : i32
+  // CHECK:         arith.andi %[[W12]], %[[MANTISSAS]] : i32
+  // CHECK-COUNT-4: nvvm.mma.sync
+  // CHECK-NOT:     nvvm.mma.sync
+  func.func @integers(%q: !kvcache.fragment<16x32xf16, mma_a16_quads>, %tile: !codes)
+      -> !kvcache.in_flight<16x16xf32, mma_acc> {
+    %c0 = arith.constant 0 : index
+    %p = kvcache.fragment_mma %q, %tile[%c0, %c0] {packed = i4}
+      : !kvcache.fragment<16x32xf16, mma_a16_quads>, !codes -> !kvcache.in_flight<16x16xf32, mma_acc>
+    return %p : !kvcache.in_flight<16x16xf32, mma_acc>
+  }
+
+  // Without scales, elements of f4E2M1FN have no products.
+  // CHECK-LABEL: func.func @floats(
+  // CHECK-NOT:     kvcache.tile_load
+  // CHECK:         nvvm.ldmatrix {{.*}} layout = #nvvm.mma_layout<col>, num = 2
+  // CHECK-NOT:     arith.mulf
+  // CHECK-COUNT-8: nvvm.prmt
+  // CHECK-NOT:     arith.mulf
+  // CHECK-COUNT-4: nvvm.mma.sync
+  // CHECK-NOT:     nvvm.mma.sync
+  func.func @floats(%probs: !probs, %tile: !codes, %column: index) -> !values {
+    %c0 = arith.constant 0 : index
+    %p = kvcache.fragment_mma %probs, %tile[%c0, %column] {packed = f4E2M1FN, major_b = #kvcache.major<mn_major>}
+      : !probs, !codes -> !values
+    return %p : !values
+  }
 }

@@ -292,15 +292,15 @@ func.func @mma_c2_paired(%a: !kvcache.fragment<16x64xf16, mma_a16>, %b: !kvcache
 // -----
 
 func.func @mma_c13_element(%a: !kvcache.fragment<16x64xf16, mma_a16_quads>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
-  // expected-error @below {{'kvcache.fragment_mma' op expects 'packed' to be f4E2M1FN, for mma.sync, got 'i4' and '!kvcache.in_flight<16x64xf32, mma_acc>'}}
-  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = i4} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'packed' to be f4E2M1FN or i4, for mma.sync, got 'i5' and '!kvcache.in_flight<16x64xf32, mma_acc>'}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] {packed = i5} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> -> !kvcache.in_flight<16x64xf32, mma_acc>
   return
 }
 
 // -----
 
 func.func @mma_c13_wgmma(%a: !kvcache.fragment<64x64xf16, wgmma_a16>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
-  // expected-error @below {{'kvcache.fragment_mma' op expects 'packed' to be f4E2M1FN, for mma.sync, got 'f4E2M1FN' and '!kvcache.in_flight<64x64xf32, wgmma_acc>'}}
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'packed' to be f4E2M1FN or i4, for mma.sync, got 'f4E2M1FN' and '!kvcache.in_flight<64x64xf32, wgmma_acc>'}}
   %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = f4E2M1FN} : !kvcache.fragment<64x64xf16, wgmma_a16>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<64x64xf32, wgmma_acc>
   return
 }
@@ -331,16 +331,16 @@ func.func @mma_c13_acc(%a: !kvcache.fragment<16x64xf16, mma_a16>, %b: !kvcache.t
 
 // -----
 
-func.func @mma_c14_none(%a: !kvcache.fragment<16x64xf16, mma_a16_quads>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
-  // expected-error @below {{'kvcache.fragment_mma' op expects 'scales' and 'scales_row' with 'packed', and only then}}
-  %p = kvcache.fragment_mma %a, %b[%i, %i] {packed = f4E2M1FN} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+func.func @mma_c14_i4(%a: !kvcache.fragment<16x64xf16, mma_a16_quads>, %b: !kvcache.tile<64x32xi8, swizzle_32b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'scales' and 'scales_row' together, and only with 'packed' of f4E2M1FN}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = i4} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
   return
 }
 
 // -----
 
 func.func @mma_c14_other(%a: !kvcache.fragment<16x64xf16, mma_a16_pairs>, %b: !kvcache.tile<64x64xi8, swizzle_64b>, %s: !kvcache.tile<64x8xf16>, %i: index) {
-  // expected-error @below {{'kvcache.fragment_mma' op expects 'scales' and 'scales_row' with 'packed', and only then}}
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'scales' and 'scales_row' together, and only with 'packed' of f4E2M1FN}}
   %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] : !kvcache.fragment<16x64xf16, mma_a16_pairs>, !kvcache.tile<64x64xi8, swizzle_64b> scales !kvcache.tile<64x8xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
   return
 }
@@ -356,7 +356,7 @@ func.func @mma_c14_tile(%a: !kvcache.fragment<16x64xf16, mma_a16_quads>, %b: !kv
 // -----
 
 func.func @mma_c15(%a: !kvcache.fragment<16x96xf16, mma_a16_quads>, %b: !kvcache.tile<64x96xi8, swizzle_32b>, %s: !kvcache.tile<64x16xf16>, %i: index) {
-  // expected-error @below {{'kvcache.fragment_mma' op expects a row of 32, 64, 128 or 256 elements of a 'packed' b, which divide those of its tile, got 96 of 192}}
+  // expected-error @below {{'kvcache.fragment_mma' op expects a row of 32, 64, 128 or 256 elements of a b with 'scales', which divide those of its tile, got 96 of 192}}
   %p = kvcache.fragment_mma %a, %b[%i, %i] scales %s[%i] {packed = f4E2M1FN} : !kvcache.fragment<16x96xf16, mma_a16_quads>, !kvcache.tile<64x96xi8, swizzle_32b> scales !kvcache.tile<64x16xf16> -> !kvcache.in_flight<16x64xf32, mma_acc>
   return
 }

@@ -175,6 +175,44 @@ def test_products_of_elements_of_four_bits(n, k, major):
         np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6 * np.abs(both).max() * k)
 
 
+@pytest.mark.parametrize("element", ["i4", "f4E2M1FN"])
+@pytest.mark.parametrize("n, k, major", [(32, 128, "k"), (16, 96, "k"), (48, 32, "k"), (96, 32, "mn"), (64, 16, "mn"), (32, 48, "mn")])
+def test_products_of_elements_of_four_bits_without_scales(n, k, major, element):
+    """The tile has 32 more elements of a row, after which those of the second product begin, and eight more rows."""
+    rows, threads, _ = TEAMS["mma"]
+    is_k, size = major == "k", k if major == "k" else n
+    shape = (n + 8 if is_k else k + 8, size + 32)
+    codes = np.random.default_rng(1).permuted(np.resize(np.arange(16, dtype=np.uint8), shape))
+    powers = {"i4": 2.0**-24, "f4E2M1FN": 2.0**-14}
+    numbers = codes if element == "i4" else codes.view(ml_dtypes.float4_e2m1fn)
+    b = numbers.astype(np.float64) * powers[element]
+    packed = (codes[:, ::2] | codes[:, 1::2] << 4).view(np.int8)
+    swizzle = SWIZZLES.get(packed.shape[1], "none")
+    a, given = draw((rows, k), np.float16, 2), draw((rows, n), np.float32, 3) * np.float32(powers[element])
+    left = fragment("mma_a16_quads" if is_k else "mma_a16", rows, k, element="f16")
+    sums = fragment("mma_acc" if is_k else "mma_acc_quads", rows, n, element="f32")
+    product = sums.replace("fragment", "in_flight")
+    tiles = [Tile.of("a", a, "none"), Tile.of("b", packed, swizzle), Tile.of("c", given, "none")]
+    options = f"packed = {element}" + ("" if is_k else ", major_b = #kvcache.major<mn_major>")
+    body = f"""
+      %c8 = arith.constant 8 : index
+      %c16 = arith.constant 16 : index
+      %left = kvcache.fragment_load %a[%c0, %c0] : {tiles[0].type} -> {left}
+      %given = kvcache.fragment_load %c[%c0, %c0] : {tiles[2].type} -> {sums}
+      %first = kvcache.fragment_mma %left, %b[%c0, %c0] add %given {{{options}}}
+        : {left}, {tiles[1].type}, {sums} -> {product}
+      %second = kvcache.fragment_mma %left, %b[%c8, %c16] add %first {{{options}}}
+        : {left}, {tiles[1].type}, {product} -> {product}
+      %added = kvcache.fragment_wait %second : {product}
+      kvcache.fragment_store %added, %out[%c0, %c0] : {sums}, !kvcache.tile<{rows}x{n}xf32>"""
+    both = b[:-8, :size] + b[8:, 32:]
+    expected = given + a.astype(float) @ (both.T if is_k else both)
+    inputs = {"a": a, "b": packed, "c": given}
+    for target in ("emulator:sm_80", "emulator:sm_89", "emulator:sm_90a", "emulator:sm_120a"):
+        (out,) = run(target, threads, inputs, {"out": ((rows, n), "f32")}, body, swizzle={"b": swizzle})
+        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6 * np.abs(both).max() * k)
+
+
 @pytest.mark.parametrize("keys", [1, 3])
 @pytest.mark.parametrize("team", TEAMS)
 def test_online_softmax_in_a_loop(team, keys):
