@@ -154,6 +154,9 @@ NARROW = [
     Variant("int8, a scale for 32", "i8", ("f32", 32), options=SPLIT),
     Variant("fp8, 8 over 8 heads", "f8E4M3FN", query_heads=8, options=SPLIT),
     Variant("NVFP4", "f4E2M1FN", ("f8E4M3FN", 16), options=SPLIT),
+    Variant("int4, zero points for 128", "i4", ("f16", 128, "f16"), options=SPLIT),
+    Variant("int4, zero points for 32", "i4", ("f16", 32, "f16"), options=SPLIT),
+    Variant("MXFP4", "f4E2M1FN", ("f8E8M0FNU", 32), options=SPLIT),
 ]
 
 
@@ -275,11 +278,12 @@ def measure_narrow(variant: Variant, by_warps: bool) -> list[Any]:
     kernel = compile_kernel(replace(variant, options={**variant.options, **rows}), CHIP)
     loop = kernel.found.code.main_loop if by_warps else kernel.found.code.product_loop
     assert loop is not None and kernel.threads == 32
-    groups = variant.size // variant.scale[1] if variant.scale else 0
-    is_packed = variant.dtype == "f4E2M1FN"
-    row_bytes, scale_bytes = (variant.size // 2, 1) if is_packed else (variant.size, 4)
-    tokens = TOKENS_OF_WARPS if by_warps else TOKENS // 2 if groups > 1 and not is_packed else TOKENS
-    tile_bytes = TOKENS * 2 * (row_bytes + scale_bytes * groups)  # bytes of keys, values and their scales
+    cache = variant.operation.cache.params
+    rows_of_page = cache.page_size * variant.heads
+    tile_bytes = TOKENS * cache.bytes_per_block // rows_of_page  # of keys, values and their scales
+    row_bytes = variant.size * 4 // 8 if variant.dtype in ("f4E2M1FN", "i4") else variant.size
+    planned = candidates.plan(variant.make("cpu"), CHIP).config
+    tokens = TOKENS_OF_WARPS if by_warps else planned.keys
     block_bytes = loop.bytes_in_flight * 32 if by_warps else 2 * tokens * 2 * row_bytes
     kib_instructions = TOKENS / tokens * loop.instructions * 1024 / tile_bytes
     return [variant.title, "warps" if by_warps else "in-register", *kernel.list_counts(block_bytes), kib_instructions]

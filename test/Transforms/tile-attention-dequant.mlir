@@ -7,6 +7,7 @@
 !scaled = !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 64>
 !long = !kvcache.paged<f8E5M2, #long, page_size = 64>
 !packed = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+!shifted = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 64, zero_point = f16>
 
 // Copies bring stored bytes. Rows of bf16 become f16 by a power of two each, which the factor of products has.
 // CHECK-LABEL: func.func @plain(
@@ -107,5 +108,47 @@ func.func @long_queries(%q: memref<?x32x256xf16>, %k: !long, %v: !long, %n: memr
 func.func @packed(%q: memref<?x32x128xbf16>, %k: !packed, %v: !packed, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal, tile_rows = 16}
       : memref<?x32x128xbf16>, !packed, !packed, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// Products have the bits of elements, and scores the sums of queries times zero points. The sums of probs times zero points
+// are added to the accumulators of their groups at the end.
+// CHECK-LABEL: func.func @shifted(
+// CHECK:         %[[QT:.*]] = kvcache.alloc_tile : !kvcache.tile<16x128xf16, swizzle_128b>
+// CHECK:         %[[KS:.*]] = kvcache.alloc_tile : !kvcache.tile<4x32xf32>
+// CHECK:         %[[VS:.*]] = kvcache.alloc_tile : !kvcache.tile<4x32xf32>
+// CHECK:         %[[KZ:.*]] = kvcache.alloc_tile : !kvcache.tile<4x32xf32>
+// CHECK:         %[[VZ:.*]] = kvcache.alloc_tile : !kvcache.tile<4x32xf32>
+// CHECK:         kvcache.load_scale {{.*}} -> vector<2xf16>
+// CHECK:         kvcache.fragment_load %[[QT]][%{{.*}}, %c0{{.*}}] : {{.*}} -> !kvcache.fragment<16x32xf16, mma_acc>
+// CHECK:         kvcache.reduce addf %{{.*}} -> !kvcache.fragment<16xf32, mma_acc, partial>
+// CHECK:         kvcache.fragment_load %[[QT]][%{{.*}}, %c32{{.*}}] : {{.*}} -> !kvcache.fragment<16x32xf16, mma_acc>
+// CHECK:         kvcache.reduce addf %{{.*}} from %{{.*}} -> !kvcache.fragment<16xf32, mma_acc, partial>
+// CHECK:         %[[SUM0:.*]] = kvcache.reduce addf %{{.*}} : !kvcache.fragment<16xf32, mma_acc, partial> -> !kvcache.fragment<16xf32, mma_acc>
+// CHECK:         %[[S0:.*]] = kvcache.map %[[SUM0]]
+// CHECK:         %[[SUM1:.*]] = kvcache.reduce addf %{{.*}} : !kvcache.fragment<16xf32, mma_acc, partial> -> !kvcache.fragment<16xf32, mma_acc>
+// CHECK:         %[[S1:.*]] = kvcache.map %[[SUM1]]
+// CHECK:         %[[ALL:.*]]:10 = scf.for
+// CHECK:           %[[Q0:.*]] = kvcache.fragment_load %[[QT]][%{{.*}}, %c0{{.*}}] {paired} : {{.*}} -> !kvcache.fragment<16x64xf16, mma_a16_quads>
+// CHECK:           kvcache.fragment_mma %[[Q0]], %{{.*}}[%c0{{.*}}, %c0{{.*}}] {packed = i4} : {{.*}} -> !kvcache.in_flight<16x32xf32, mma_acc>
+// CHECK:           %[[K0:.*]] = kvcache.fragment_load %[[KS]][%{{.*}}, %c0{{.*}}] {repeated}
+// CHECK:           %[[SCALED:.*]] = kvcache.map arith.mulf(%{{.*}}, %[[K0]])
+// CHECK:           %[[Z0:.*]] = kvcache.fragment_load %[[KZ]][%{{.*}}, %c0{{.*}}] {repeated}
+// CHECK:           %[[SCORES:.*]] = kvcache.map math.fma(%[[Z0]], %[[S0]], %[[SCALED]])
+// CHECK:           %[[Q1:.*]] = kvcache.fragment_load %[[QT]][%{{.*}}, %c64{{.*}}] {paired} : {{.*}} -> !kvcache.fragment<16x64xf16, mma_a16_quads>
+// CHECK:           kvcache.fragment_mma %[[Q1]], %{{.*}}[%c0{{.*}}, %c32{{.*}}] {packed = i4}
+// CHECK:           %[[K1:.*]] = kvcache.fragment_load %[[KS]][%{{.*}}, %c0{{.*}}] {repeated}
+// CHECK:           %[[SUM:.*]] = kvcache.map math.fma(%{{.*}}, %[[K1]], %[[SCORES]])
+// CHECK:           %[[Z1:.*]] = kvcache.fragment_load %[[KZ]][%{{.*}}, %c0{{.*}}] {repeated}
+// CHECK:           kvcache.map math.fma(%[[Z1]], %[[S1]], %[[SUM]])
+// CHECK:           kvcache.fragment_load %[[VZ]][%{{.*}}, %c0{{.*}}] {repeated}
+// CHECK:           kvcache.reduce addf %{{.*}} from %{{.*}} -> !kvcache.fragment<16xf32, mma_acc, partial>
+// CHECK:           kvcache.fragment_mma %{{.*}} {major_b = #kvcache.major<mn_major>, packed = i4} : {{.*}} -> !kvcache.in_flight<16x64xf32, mma_acc_quads>
+// CHECK:           kvcache.fragment_mma %{{.*}} {major_b = #kvcache.major<mn_major>, packed = i4} : {{.*}} -> !kvcache.in_flight<16x64xf32, mma_acc_quads>
+// CHECK:         %[[ADDED:.*]] = kvcache.reduce addf %[[ALL]]#8 : {{.*}} -> !kvcache.fragment<16xf32, mma_acc>
+// CHECK:         kvcache.map arith.addf(%{{.*}}, %[[ADDED]]) : !kvcache.fragment<16x64xf32, mma_acc_quads>
+func.func @shifted(%q: memref<?x32x128xf16>, %k: !shifted, %v: !shifted, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf16>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal, tile_rows = 16}
+      : memref<?x32x128xf16>, !shifted, !shifted, memref<?xi32>, f32, memref<?x32x128xf16>
   return
 }

@@ -191,18 +191,18 @@ int64_t kvcache::countScaleGroups(Value cache, int64_t size) {
 
 SmallVector<Value> kvcache::loadScales(const Frame &frame, Value cache,
                                        const Place &place, Value head,
-                                       int64_t groups) {
+                                       int64_t groups, bool areZeroPoints) {
   CacheTypeInterface type = getCacheType(cache);
   // Vectors of at most 16 bytes.
   int64_t bytes = getWidth(type.getScale()) / 8;
   int64_t count = std::gcd(type.getNumGroups(), std::gcd(groups, 16 / bytes));
   SmallVector<Value> scales;
   for (int64_t group = 0; group < groups; group += count) {
-    Value some = LoadScaleOp::create(
-        frame.builder, frame.loc, VectorType::get(count, type.getScale()),
-        cache, place.batch, head, place.token,
-        frame.index(group * type.getGranularity()), getScalePage(cache, place),
-        /*zero_point=*/false);
+    Value some = LoadScaleOp::create(frame.builder, frame.loc,
+                                     VectorType::get(count, type.getScale()),
+                                     cache, place.batch, head, place.token,
+                                     frame.index(group * type.getGranularity()),
+                                     getScalePage(cache, place), areZeroPoints);
     some = convertLanes(frame, some, frame.builder.getF32Type());
     llvm::append_range(
         scales, vector::ToElementsOp::create(frame.builder, frame.loc, some)

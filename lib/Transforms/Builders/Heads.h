@@ -81,9 +81,10 @@ Value loadScale(const Frame &frame, Value cache, const Place &place, Value head,
 /// The groups of `size` elements of a head that have scales of their own; 0 if
 /// the cache has no scales.
 int64_t countScaleGroups(Value cache, int64_t size);
-/// Loads the scales of so many groups of a head, as f32.
+/// Loads the scales of so many groups of a head, or their zero points, as f32.
 SmallVector<Value> loadScales(const Frame &frame, Value cache,
-                              const Place &place, Value head, int64_t groups);
+                              const Place &place, Value head, int64_t groups,
+                              bool areZeroPoints = false);
 /// Loads the scales of so many groups of a head, as the cache has them.
 Value loadStoredScales(const Frame &frame, Value cache, const Place &place,
                        Value head, int64_t groups);

@@ -26,7 +26,7 @@ float kvcache::getExponentBias(AttentionOp op, const AttentionConfig &config) {
   if (config.dequant == DequantPlace::Registers) {
     auto values = cast<CacheTypeInterface>(op.getValues().getType());
     // Scales times their powers are below 4.
-    bool areScaled = values.isQuantized() && !isPacked(op.getValues());
+    bool areScaled = values.isQuantized() && !areElementsScaled(op.getValues());
     return areScaled ? most - 2 : most;
   }
   FloatType element = op.getTileElement(op.getValues());

@@ -87,14 +87,17 @@ int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
 }
 
 /// The bytes of a row that warps dequantize in registers, and of its scales for
-/// each warp, in the tile in use and in the next: f32, or f16 of elements of 4
-/// bits.
+/// each warp, in the tile in use and in the next: f32, also of zero points, or
+/// f16 that elements are multiplied by.
 static int64_t countRowBytes(Value cache, int64_t size) {
   return isPacked(cache) ? size / 2 : size;
 }
 static int64_t countRowScaleBytes(Value cache, int64_t size) {
   constexpr int64_t tiles = 2;
-  return tiles * countScaleGroups(cache, size) * (isPacked(cache) ? 2 : 4);
+  int64_t numbers =
+      cast<CacheTypeInterface>(cache.getType()).hasZeroPoints() ? 2 : 1;
+  int64_t bytes = areElementsScaled(cache) ? 2 : 4;
+  return tiles * countScaleGroups(cache, size) * numbers * bytes;
 }
 
 /// The bytes of queries and of raw tiles that warps multiply, with their

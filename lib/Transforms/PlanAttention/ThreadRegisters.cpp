@@ -29,8 +29,8 @@ static int64_t boundRegisters(AttentionOp op, const AttentionConfig &config,
       kRegisters / (std::max<int64_t>(blocks, 1) * countThreads(config));
   // Without a bound, ptxas 13.0 gives short heads of 4 bits 168 on sm_100a, and
   // spills.
-  if (shape.keySize <= kMostBounded &&
-      (isPacked(op.getKeyCache()) || isPacked(op.getValues())))
+  if (shape.keySize <= kMostBounded && (areElementsScaled(op.getKeyCache()) ||
+                                        areElementsScaled(op.getValues())))
     return kMostRegisters - kRegisterGranule;
   bool isBounded = shape.keySize <= kMostBounded &&
                    registers >= kLeastRegisters && registers < kMostRegisters;

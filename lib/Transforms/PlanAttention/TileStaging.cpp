@@ -57,38 +57,42 @@ bool kvcache::isPacked(Value cache) {
   return getCacheType(cache).getElementType().getIntOrFloatBitWidth() == 4;
 }
 
+// Scales of 8 bits with a mantissa leave products exact in f16, which powers of
+// two may exceed.
+bool kvcache::areElementsScaled(Value cache) {
+  return isPacked(cache) &&
+         isa_and_present<Float8E4M3FNType>(getCacheType(cache).getScale());
+}
+
 int64_t kvcache::countProductGroups(Value cache, int64_t size) {
-  return isPacked(cache) ? 0 : countScaleGroups(cache, size);
+  return areElementsScaled(cache) ? 0 : countScaleGroups(cache, size);
 }
 
-// NVFP4. Scales of 8 bits with a mantissa leave products exact in f16, which
-// powers of two may exceed. The loads of scales are of 2, 4 or 8 pairs of
-// groups.
-static bool canDequantizePacked(CacheTypeInterface type, int64_t size) {
-  constexpr int64_t granularity = 16;
-  return isa<Float4E2M1FNType>(type.getElementType()) &&
-         isa_and_present<Float8E4M3FNType>(type.getScale()) &&
-         type.getGranularity() == granularity &&
-         type.getTokenGranularity() == 1 && !type.getLayout() &&
-         (size == 64 || size == 128 || size == 256);
-}
-
-// Products have whole groups. Those of many groups would take more registers
-// than there are. Two warps may share the accumulator of a larger row.
-bool kvcache::canDequantizeInRegisters(Value cache, int64_t size) {
-  constexpr int64_t productSize = 16, small = 128;
-  int64_t loadSize = size <= small ? 32 : 64,
+/// Whether products with so many elements of a row have whole groups. Those of
+/// many groups would take more registers than there are. Two warps may share
+/// the accumulator of a larger row.
+static bool hasWholeGroups(Value cache, int64_t size) {
+  constexpr int64_t small = 128;
+  int64_t productSize = isPacked(cache) ? 32 : 16,
           mostGroups = size <= small ? 4 : 1;
-  CacheTypeInterface type = getCacheType(cache);
-  if (isPacked(cache))
-    return canDequantizePacked(type, size);
-  Type element = type.getElementType();
-  if (!hasUse(element, FormatUse::FP8) && !element.isSignlessInteger(8))
-    return false;
   int64_t groups = countScaleGroups(cache, size);
-  return !type.getLayout() && !type.hasZeroPoints() && multipliesInF32(type) &&
-         type.getTokenGranularity() == 1 && size % loadSize == 0 &&
-         (groups <= 1 ||
-          (type.getGranularity() % productSize == 0 &&
-           size % type.getGranularity() == 0 && groups <= mostGroups));
+  int64_t granularity = getCacheType(cache).getGranularity();
+  return groups <= 1 || (granularity % productSize == 0 &&
+                         size % granularity == 0 && groups <= mostGroups);
+}
+
+bool kvcache::canDequantizeInRegisters(Value cache, int64_t size) {
+  constexpr int64_t small = 128;
+  CacheTypeInterface type = getCacheType(cache);
+  if (type.getLayout() || type.getTokenGranularity() != 1)
+    return false;
+  // The loads of scales of NVFP4 are of 2, 4 or 8 pairs of groups.
+  if (areElementsScaled(cache))
+    return size == 64 || size == 128 || size == 256;
+  Type element = type.getElementType();
+  bool isInteger = element.isSignlessInteger(8) || element.isSignlessInteger(4);
+  int64_t loadSize = size <= small ? 32 : 64;
+  return (isInteger || isPacked(cache) || hasUse(element, FormatUse::FP8)) &&
+         (type.hasZeroPoints() || multipliesInF32(type)) &&
+         size % loadSize == 0 && hasWholeGroups(cache, size);
 }

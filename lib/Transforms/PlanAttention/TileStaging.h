@@ -17,9 +17,11 @@ namespace mlir::kvcache {
 bool areTilesCopied(AttentionOp op, Value cache);
 /// Whether copies could bring raw elements, which threads convert.
 bool canStageRaw(AttentionOp op, Value cache);
-/// Whether elements of a cache have 4 bits. Warps that dequantize these in
-/// registers multiply each by its scale, and not products.
+/// Whether elements of a cache have 4 bits.
 bool isPacked(Value cache);
+/// Whether warps that dequantize in registers multiply each element by its
+/// scale, and not products: those of NVFP4.
+bool areElementsScaled(Value cache);
 /// The groups of elements with scales of their own, which products with so many
 /// elements of a row are multiplied by; 0 if there are none.
 int64_t countProductGroups(Value cache, int64_t size);

@@ -8,6 +8,7 @@
 
 #include "DequantKernel.h"
 
+#include "../Builders/Heads.h"
 #include "../PlanAttention/ExponentBias.h"
 #include "../PlanAttention/TileStaging.h"
 #include "ElementScales.h"
@@ -25,14 +26,17 @@ namespace {
 
 /// The values that products carry: for each group of elements of values that
 /// has scales of its own, an accumulator, the power of two of its scales and
-/// the last change of this power. Without scales, there is one accumulator.
+/// the last change of this power. Without scales, there is one accumulator. For
+/// each group with zero points, there are sums of these times probs, of each
+/// row.
 struct ScaledAccs {
-  MutableArrayRef<Value> accs, powers, changes;
+  MutableArrayRef<Value> accs, powers, changes, zeroSums;
 
-  ScaledAccs(MutableArrayRef<Value> values, size_t numPowers)
-      : accs(values.drop_back(2 * numPowers)),
+  ScaledAccs(MutableArrayRef<Value> values, size_t numPowers, size_t numSums)
+      : accs(values.drop_back(2 * numPowers + numSums)),
         powers(values.slice(accs.size(), numPowers)),
-        changes(values.take_back(numPowers)) {}
+        changes(values.slice(accs.size() + numPowers, numPowers)),
+        zeroSums(values.take_back(numSums)) {}
 };
 
 /// A block computes as many query rows as its config has: some tokens of a
@@ -40,8 +44,12 @@ struct ScaledAccs {
 /// fragments, or a share of their values. All threads copy tiles of stored
 /// elements of 8 or 4 bits, and warps multiply by them. Products with keys are
 /// those of a group of elements each, times the scales of the group. Probs are
-/// multiplied by the scales of values. Elements of 4 bits are multiplied by
+/// multiplied by the scales of values. Elements of NVFP4 are multiplied by
 /// their scales as they are dequantized.
+///
+/// With zero points, a score is also the sum of the elements of the query in
+/// each group, times the zero points of the token. An output is also the sum of
+/// probs times zero points.
 class DequantKernel {
 public:
   DequantKernel(AttentionOp op, const Frame &frame,
@@ -51,6 +59,10 @@ public:
         keyScales(block, op.getKeyCache(), block.getSizes().keySize),
         // Warps that share the accumulator of a row share its only group.
         valueScales(block, op.getValues(), team.countColumns()),
+        keyZeros(block, op.getKeyCache(), block.getSizes().keySize,
+                 GroupNumbers::ZeroPoints),
+        valueZeros(block, op.getValues(), team.countColumns(),
+                   GroupNumbers::ZeroPoints),
         keyElements(block, op.getKeyCache(), block.getSizes().keySize),
         valueElements(block, op.getValues(), block.getSizes().valueSize),
         feed(block, b, items,
@@ -77,9 +89,15 @@ private:
   // Warps
   //===--------------------------------------------------------------------===//
 
+  int64_t countKeyGroups() const {
+    return std::max<int64_t>(keyScales.countGroups(), 1);
+  }
   int64_t countKeyColumns() const {
-    return block.getSizes().keySize /
-           std::max<int64_t>(keyScales.countGroups(), 1);
+    return block.getSizes().keySize / countKeyGroups();
+  }
+  /// Elements of keys in a stored element.
+  int64_t countPacked() const {
+    return keyElements.arePacked() ? FragmentMmaOp::kPacked : 1;
   }
   int64_t countAccs() const {
     return std::max<int64_t>(valueScales.countGroups(), 1);
@@ -91,7 +109,7 @@ private:
   FragmentType getAccType() const {
     return team.getFragment(
         team.countColumns() / countAccs(), frame.builder.getF32Type(),
-        valueElements.areNeeded() ? FragmentLayout::MmaAccQuads
+        valueElements.arePacked() ? FragmentLayout::MmaAccQuads
                                   : FragmentLayout::MmaAccPairs);
   }
   Value getFirstColumn(int64_t acc) const {
@@ -111,6 +129,8 @@ private:
     feed.allocate();
     keyScales.allocate();
     valueScales.allocate();
+    keyZeros.allocate();
+    valueZeros.allocate();
     keyElements.allocate();
     valueElements.allocate();
   }
@@ -142,9 +162,9 @@ private:
   Value loadQueryFactors() {
     FragmentType rows = getScoreType().getRowType();
     Value factors = queries.loadFactors(b, rows, team.getFirstRow());
-    if (!keyElements.areNeeded())
+    if (!keyElements.arePacked())
       return factors;
-    Value power = DeviceMath(frame).constant(ElementScales::kInversePower);
+    Value power = DeviceMath(frame).constant(keyElements.getInversePower());
     return factors ? multiply(factors, power) : b.splat(rows, power);
   }
 
@@ -160,7 +180,11 @@ private:
     };
     steps.addValues = [&](Value probs, Value valueTile, Value tile,
                           SoftmaxState &state) {
-      for (auto [i, acc] : llvm::enumerate(getAccs(state).accs))
+      ScaledAccs scaled = getAccs(state);
+      // The operands of products are fewer registers than probs.
+      for (auto [i, sum] : llvm::enumerate(scaled.zeroSums))
+        sum = addValueZeros(probs, tile, static_cast<int64_t>(i), sum);
+      for (auto [i, acc] : llvm::enumerate(scaled.accs))
         acc = multiplyValues(probs, valueTile, tile, static_cast<int64_t>(i),
                              acc);
     };
@@ -174,8 +198,12 @@ private:
     return steps;
   }
 
+  ScaledAccs getAccs(MutableArrayRef<Value> products) const {
+    return ScaledAccs(products, valueScales.countGroups(),
+                      valueZeros.countGroups());
+  }
   ScaledAccs getAccs(SoftmaxState &state) const {
-    return ScaledAccs(state.products, valueScales.countGroups());
+    return getAccs(state.products);
   }
 
   SoftmaxState begin(const OnlineSoftmax &softmax) const {
@@ -185,6 +213,9 @@ private:
     int64_t powers = valueScales.countGroups();
     state.products.append(powers, ScalePowers(frame).getFirst());
     state.products.append(powers, DeviceMath(frame).constant(1));
+    state.products.append(valueZeros.countGroups(),
+                          b.splat(getScoreType().getRowType(/*isPartial=*/true),
+                                  DeviceMath(frame).constant(0)));
     return state;
   }
 
@@ -196,17 +227,27 @@ private:
         factor = multiply(rescale, scaled.changes[i]);
       acc = b.multiply(acc, factor);
     }
+    for (Value &sum : scaled.zeroSums)
+      sum = b.multiply(sum, rescale);
   }
 
-  /// Returns the accumulators without the powers of their scales.
+  /// Returns the accumulators without the powers of their scales and elements,
+  /// and with zero points.
   SmallVector<Value> normalize(SmallVector<Value> products) const {
-    ScaledAccs scaled(products, valueScales.countGroups());
+    DeviceMath f(frame);
+    ScaledAccs scaled = getAccs(products);
     for (auto [acc, power] : llvm::zip(scaled.accs, scaled.powers))
       acc = multiply(acc, ScalePowers(frame).invert(power));
-    if (valueElements.areNeeded())
+    if (valueElements.arePacked())
       for (Value &acc : scaled.accs)
-        acc = multiply(
-            acc, DeviceMath(frame).constant(ElementScales::kInversePower));
+        acc = multiply(acc, f.constant(valueElements.getInversePower()));
+    for (auto [acc, sum] : llvm::zip(scaled.accs, scaled.zeroSums)) {
+      Value complete = b.reduce(Reduction::AddF, sum, /*init=*/Value(),
+                                getScoreType().getRowType());
+      acc = b.map({acc, complete}, [&](ValueRange element) {
+        return f.add(element[0], element[1]);
+      });
+    }
     return SmallVector<Value>(scaled.accs);
   }
 
@@ -222,13 +263,14 @@ private:
 
   /// The scales of a tile of keys and of values, in registers.
   struct LoadedScales {
-    TokenScales::Loaded keys, values;
-    LaneTokens keyElements, valueElements;
+    LaneTokens keys, values, keyZeros, valueZeros, keyElements, valueElements;
   };
   LoadedScales loadScales(Value tile, Value condition) {
     Value token = block.getToken(tile);
     return {keyScales.load(feed.getKeys(), tile, token, condition),
             valueScales.load(feed.getValues(), tile, token, condition),
+            keyZeros.load(feed.getKeys(), tile, token, condition),
+            valueZeros.load(feed.getValues(), tile, token, condition),
             keyElements.load(feed.getKeys(), tile, token, condition),
             valueElements.load(feed.getValues(), tile, token, condition)};
   }
@@ -244,6 +286,8 @@ private:
       scaled.changes[i] = DeviceMath(frame).mul(power, powers.invert(before));
     }
     valueScales.store(loaded.values, scaled.powers);
+    keyZeros.store(loaded.keyZeros);
+    valueZeros.store(loaded.valueZeros);
     keyElements.store(loaded.keyElements);
     valueElements.store(loaded.valueElements);
   }
@@ -268,15 +312,15 @@ private:
   // Products
   //===--------------------------------------------------------------------===//
 
-  /// Whether registers have room for the queries of a warp.
+  /// Whether registers have room for the queries of a warp, beside zero points.
   bool keepsQueries() const {
-    constexpr int64_t most = 128;
+    int64_t most = keyZeros.countGroups() ? 96 : 128;
     return block.getSizes().keySize <= most;
   }
 
   Value loadQuery(int64_t column, int64_t columns) const {
     return b.load(team.getFragment(columns, feed.getKeyElement(),
-                                   keyElements.areNeeded()
+                                   keyElements.arePacked()
                                        ? FragmentLayout::MmaA16Quads
                                        : FragmentLayout::MmaA16Pairs),
                   queries.getTile(), team.getFirstRow(), frame.index(column),
@@ -285,38 +329,80 @@ private:
 
   void loadQueries() {
     kept.clear();
+    querySums.clear();
     int64_t columns = countKeyColumns();
     for (int64_t d = 0; keepsQueries() && d < block.getSizes().keySize;
          d += columns)
       kept.push_back(loadQuery(d, columns));
+    for (int64_t i = 0; i < keyZeros.countGroups(); ++i)
+      querySums.push_back(sumQuery(i * columns, columns));
+  }
+
+  /// The sums of columns of queries, with the power of two of products. The
+  /// order of columns in 32 of them does not matter.
+  Value sumQuery(int64_t first, int64_t columns) const {
+    constexpr int64_t step = FragmentMmaOp::kPackedColumns;
+    FragmentType part =
+        team.getFragment(step, feed.getKeyElement(), FragmentLayout::MmaAcc);
+    Type f32 = frame.builder.getF32Type();
+    Value sum;
+    for (int64_t d = first; d < first + columns; d += step) {
+      Value loaded =
+          b.load(part, queries.getTile(), team.getFirstRow(), frame.index(d));
+      Value wide = b.map(
+          loaded,
+          [&](ValueRange element) {
+            return convertLanes(frame, element[0], f32);
+          },
+          /*origin=*/{}, f32);
+      sum = b.reduce(Reduction::AddF, wide, sum,
+                     getScoreType().getRowType(/*isPartial=*/true));
+    }
+    sum = b.reduce(Reduction::AddF, sum, /*init=*/Value(),
+                   getScoreType().getRowType());
+    return multiply(
+        sum, DeviceMath(frame).constant(1 / keyElements.getInversePower()));
+  }
+
+  /// Adds the sums of queries times the zero points of a group to scores.
+  Value addKeyZeros(Value scores, Value tile, int64_t group) const {
+    if (!keyZeros.countGroups())
+      return scores;
+    Value zeros = keyZeros.loadFragment(b, getScoreType(), tile, group);
+    return b.map({zeros, querySums[group], scores}, [&](ValueRange element) {
+      return DeviceMath(frame).fma(element[0], element[1], element[2]);
+    });
+  }
+
+  /// Adds probs times the zero points of a group to the sums of rows.
+  Value addValueZeros(Value probs, Value tile, int64_t group, Value sum) const {
+    return b.reduce(Reduction::AddF, scale(valueZeros, probs, tile, group), sum,
+                    getScoreType().getRowType(/*isPartial=*/true));
   }
 
   Value multiplyKeys(Value keyTile, Value tile) const {
-    if (!keepsQueries())
-      return scale(keyScales, multiplyLongKeys(keyTile, tile), tile,
-                   /*group=*/0);
     Value scores;
-    for (auto [i, query] : llvm::enumerate(kept)) {
-      auto group = static_cast<int64_t>(i);
-      Value column = frame.index(group * countKeyColumns());
-      Value product =
-          b.wait(b.startProduct(getScoreType(), query, keyTile, column,
-                                /*acc=*/Value(), Major::K,
-                                /*isRowsFirst=*/false, keyElements.get(tile)));
-      scores = scale(keyScales, product, tile, group, scores);
+    for (int64_t group = 0; group < countKeyGroups(); ++group) {
+      Value product = multiplyGroup(keyTile, tile, group);
+      scores = addKeyZeros(scale(keyScales, product, tile, group, scores), tile,
+                           group);
     }
     return scores;
   }
 
-  Value multiplyLongKeys(Value keyTile, Value tile) const {
+  /// The products of a group of elements.
+  Value multiplyGroup(Value keyTile, Value tile, int64_t group) const {
     // The columns of a load of keys: 32 bytes.
-    int64_t packed = keyElements.areNeeded() ? FragmentMmaOp::kPacked : 1;
-    int64_t step = 32 * packed;
+    int64_t columns = countKeyColumns(), loaded = 32 * countPacked();
+    int64_t step = keepsQueries() ? columns : std::min(columns, loaded);
+    int64_t first = group * columns;
     Value product;
-    for (int64_t d = 0; d < block.getSizes().keySize; d += step)
-      product = b.startProduct(getScoreType(), loadQuery(d, step), keyTile,
-                               frame.index(d / packed), product, Major::K,
-                               /*isRowsFirst=*/false, keyElements.get(tile));
+    for (int64_t d = first; d < first + columns; d += step) {
+      Value query = keepsQueries() ? kept[group] : loadQuery(d, step);
+      product = b.startProduct(
+          getScoreType(), query, keyTile, frame.index(d / countPacked()),
+          product, Major::K, /*isRowsFirst=*/false, keyElements.get(tile));
+    }
     return b.wait(product);
   }
 
@@ -328,7 +414,7 @@ private:
     Value left = ToOperandOp::create(frame.builder, frame.loc, type,
                                      scale(valueScales, probs, tile, group));
     Value column = getFirstColumn(group);
-    if (valueElements.areNeeded())
+    if (valueElements.arePacked())
       column = frame.div(column, FragmentMmaOp::kPacked);
     return b.wait(b.startProduct(getAccType(), left, valueTile, column, acc,
                                  Major::MN, /*isRowsFirst=*/false,
@@ -341,12 +427,14 @@ private:
   FragmentBuilder b;
   WorkItems items;
   ProductTeam team{block, kWarp, kRowsOfWarp};
-  TokenScales keyScales, valueScales;
+  TokenScales keyScales, valueScales, keyZeros, valueZeros;
   ElementScales keyElements, valueElements;
   TileFeed feed;
   QueryStage queries;
   /// The queries of the warp for each group of elements, if it keeps them.
   SmallVector<Value> kept;
+  /// The sums of queries in each group of elements, if keys have zero points.
+  SmallVector<Value> querySums;
 };
 
 } // namespace

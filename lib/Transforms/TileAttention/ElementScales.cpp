@@ -1,5 +1,4 @@
-//===- ElementScales.cpp - Scales of elements of 4 bits
-//-----------------------===//
+//===- ElementScales.cpp - Scales of elements of 4 bits -------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -18,10 +17,27 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+/// The power of two that scales are multiplied by.
+constexpr float kScalePower = 128;
+
 ElementScales::ElementScales(const TileRows &block, Value cache, int64_t size)
     : block(block), frame(block.getFrame()), cache(cache),
-      groups(isPacked(cache) ? countScaleGroups(cache, size) : 0),
+      groups(areElementsScaled(cache) ? countScaleGroups(cache, size) : 0),
       warps(countThreads(block.getConfig()) / kWarp) {}
+
+bool ElementScales::arePacked() const { return isPacked(cache); }
+
+// `fragment_mma` multiplies elements by the inverses.
+float ElementScales::getInversePower() const {
+  if (!arePacked())
+    return 1;
+  float power = isa<FloatType>(getElement()) ? 0x1p14f : 0x1p24f;
+  return areNeeded() ? power / kScalePower : power;
+}
+
+Type ElementScales::getElement() const {
+  return cast<CacheTypeInterface>(cache.getType()).getElementType();
+}
 
 void ElementScales::allocate() {
   // A row has at least 16 bytes.
@@ -36,14 +52,14 @@ void ElementScales::allocate() {
         IntegerAttr());
 }
 
-PackedScales ElementScales::get(Value tile) const {
+PackedElements ElementScales::get(Value tile) const {
   if (!areNeeded())
-    return {};
+    return {arePacked() ? getElement() : Type(), {}, {}};
   Value number = frame.rem(tile, kScaledTiles);
   if (warps > 1)
     number = frame.add(frame.mul(number, warps),
                        frame.div(block.rows.work.thread, kWarp));
-  return {scales, frame.mul(number, *block.getConfig().keys)};
+  return {getElement(), scales, frame.mul(number, *block.getConfig().keys)};
 }
 
 VectorType ElementScales::getWords() const {
@@ -82,7 +98,7 @@ void ElementScales::storeToken(Value words, Value row) const {
   Value power = arith::ConstantOp::create(
       builder, frame.loc,
       DenseElementsAttr::get(cast<VectorType>(wide.getType()),
-                             builder.getF16FloatAttr(kInversePower)));
+                             builder.getF16FloatAttr(kScalePower)));
   wide = arith::MulFOp::create(builder, frame.loc, wide, power);
   for (int64_t number = 0; number < 2; ++number) {
     SmallVector<int64_t> order;

@@ -13,21 +13,23 @@
 
 namespace mlir::kvcache {
 
-/// The scales that elements of 4 bits are multiplied by in registers, of the
+/// The scales that elements of NVFP4 are multiplied by in registers, of the
 /// tile in use and of the next one, in shared memory as f16. Each warp has its
 /// own. A row has those of a token, in the order of `fragment_mma`. They are
 /// multiplied by 2^7, so that elements are 2^-7 of their values: more would be
-/// beyond f16.
+/// beyond f16. Other elements of 4 bits have no such scales.
 class ElementScales {
 public:
-  /// The inverse of the power of two that elements are multiplied by.
-  static constexpr float kInversePower = 128;
-
   /// The scales of `size` elements of a row of a cache.
   ElementScales(const TileRows &block, Value cache, int64_t size);
 
-  /// Whether elements of the cache have 4 bits.
+  /// Whether elements are multiplied by scales.
   bool areNeeded() const { return groups; }
+  /// Whether elements of the cache have 4 bits.
+  bool arePacked() const;
+  /// The inverse of the power of two that elements of products are multiplied
+  /// by.
+  float getInversePower() const;
 
   void allocate();
   /// Loads the scales of a tile that begins at a token. Where the condition
@@ -36,10 +38,11 @@ public:
                   Value condition) const;
   /// Stores scales. Barriers are the caller's.
   void store(const LaneTokens &loaded) const;
-  /// The scales of a tile; null unless they are needed.
-  PackedScales get(Value tile) const;
+  /// The elements of a tile, with their scales if these are needed.
+  PackedElements get(Value tile) const;
 
 private:
+  Type getElement() const;
   /// The type of words in which the scales of a token wait in registers.
   VectorType getWords() const;
   void storeToken(Value words, Value row) const;

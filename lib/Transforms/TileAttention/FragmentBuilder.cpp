@@ -108,15 +108,14 @@ InFlightType FragmentBuilder::getInFlight(FragmentType type) {
 Value FragmentBuilder::startProduct(FragmentType type, Value left, Value tile,
                                     Value column, Value acc, Major major,
                                     bool isRowsFirst,
-                                    const PackedScales &scales) const {
+                                    const PackedElements &packed) const {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   return FragmentMmaOp::create(
       builder, loc, getInFlight(type), left,
       /*a_row=*/Value(), /*a_column=*/Value(), tile, zero, column, acc,
-      isWgmmaAcc(type.getLayout()) ? Value() : thread, scales.tile, scales.row,
-      /*k=*/IntegerAttr(), Major::K, major, isRowsFirst, /*paired=*/false,
-      scales.tile ? TypeAttr::get(builder.getType<Float4E2M1FNType>())
-                  : TypeAttr());
+      isWgmmaAcc(type.getLayout()) ? Value() : thread, packed.scales,
+      packed.row, /*k=*/IntegerAttr(), Major::K, major, isRowsFirst,
+      /*paired=*/false, packed.type ? TypeAttr::get(packed.type) : TypeAttr());
 }
 
 Value FragmentBuilder::startTiles(FragmentType type, Value left, Value row,

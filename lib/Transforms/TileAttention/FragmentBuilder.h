@@ -29,10 +29,11 @@ struct FragmentOrigin {
 /// columns in the order of `paired`.
 enum class LoadForm { Plain, Repeated, Paired };
 
-/// The scales of elements of 4 bits, and the row of the first one; null for
-/// other elements.
-struct PackedScales {
-  Value tile, row;
+/// The type of elements of 4 bits, and the tile of their scales and the row of
+/// the first one; null for other elements, and without scales of elements.
+struct PackedElements {
+  Type type;
+  Value scales, row;
 };
 
 /// Builds ops on fragments, with regions that functions emit. Its users share
@@ -86,7 +87,7 @@ public:
   /// added to an accumulator if there is one.
   Value startProduct(FragmentType type, Value left, Value tile, Value column,
                      Value acc, Major major, bool isRowsFirst = false,
-                     const PackedScales &scales = {}) const;
+                     const PackedElements &packed = {}) const;
   /// Starts the product by wgmma of `k` columns of two tiles in shared memory,
   /// of the left one from a row and a column on, added to an accumulator if
   /// there is one.

@@ -25,9 +25,17 @@ constexpr int64_t kScaledTiles = 2;
 /// powers of two that scales are rounded down to.
 constexpr int64_t kPlace = 23, kZero = 127, kLeast = 1, kMost = 252;
 
-TokenScales::TokenScales(const TileRows &block, Value cache, int64_t size)
-    : block(block), frame(block.getFrame()), cache(cache),
-      groups(countProductGroups(cache, size)),
+/// The groups whose tokens have such numbers.
+static int64_t countGroups(Value cache, int64_t size, GroupNumbers kind) {
+  bool hasNumbers = kind == GroupNumbers::Scales ||
+                    cast<CacheTypeInterface>(cache.getType()).hasZeroPoints();
+  return hasNumbers ? countProductGroups(cache, size) : 0;
+}
+
+TokenScales::TokenScales(const TileRows &block, Value cache, int64_t size,
+                         GroupNumbers kind)
+    : block(block), frame(block.getFrame()), cache(cache), kind(kind),
+      groups(::countGroups(cache, size, kind)),
       warps(countThreads(block.getConfig()) / kWarp) {}
 
 void TokenScales::allocate() {
@@ -64,7 +72,8 @@ SmallVector<Value> TokenScales::loadToken(const TiledCache &tiles, Value tile,
   TileTokens tokens{tile, firstToken, block.tokens};
   auto [place, isRow] = tokens.getPlace(frame, tiles.getShape(), row);
   SmallVector<Value> loaded =
-      loadScales(frame, cache, place, block.tokens.head, groups);
+      loadScales(frame, cache, place, block.tokens.head, groups,
+                 kind == GroupNumbers::ZeroPoints);
   for (Value &scale : loaded)
     if (isRow)
       scale = f.select(isRow, scale, f.constant(0));

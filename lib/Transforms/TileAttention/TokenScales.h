@@ -28,15 +28,20 @@ LaneTokens loadLaneTokens(const TileRows &block, Value tile, Value condition,
                           ValueRange zeros,
                           function_ref<SmallVector<Value>(Value row)> load);
 
+/// Numbers of the groups of a token.
+enum class GroupNumbers { Scales, ZeroPoints };
+
 /// The scales of the tokens of a tile, those of the tile in use and of the next
 /// one, in shared memory. Each warp has its own. A token has a scale for each
-/// group of elements.
+/// group of elements. Zero points are likewise.
 class TokenScales {
 public:
-  /// The scales of `size` elements of a row of a cache.
-  TokenScales(const TileRows &block, Value cache, int64_t size);
+  /// The scales of `size` elements of a row of a cache, or their zero points.
+  TokenScales(const TileRows &block, Value cache, int64_t size,
+              GroupNumbers kind = GroupNumbers::Scales);
 
-  /// The groups of elements that have scales of their own; 0 without scales.
+  /// The groups of elements that have scales of their own; 0 without scales, or
+  /// without zero points.
   int64_t countGroups() const { return groups; }
 
   void allocate();
@@ -64,6 +69,7 @@ private:
   const TileRows &block;
   const Frame &frame;
   Value cache;
+  GroupNumbers kind;
   int64_t groups, warps;
   /// A row for each group of a tile of a warp.
   Value scales;

@@ -357,6 +357,8 @@ def test_regions_of_warps(name, target):
         (CHIPS[1], "documents", "fp8-scaled", 3, {"tile_rows": 32}),
         (CHIPS[2], "branches", "fp8-token", 4, {"tile_rows": 16}),
         (CHIPS[1], "alibi", "nvfp4", 3, {"tile_rows": 16, **SPLITS}),
+        (CHIPS[2], "alibi", "int4-halves", 3, {"tile_rows": 16, **SPLITS}),
+        (CHIPS[1], "documents", "int4-token", 4, {"tile_rows": 32}),
         (CHIPS[0], "late prefix", "nvfp4", 4, {"dtype": "f16", "tile_rows": 32}),
     ],
 )

@@ -18,6 +18,9 @@ LARGE = [
     ),
     (make_params("nvfp4", 8, 64), 4, {"split_tokens": 256, "mask": True, **ALL}),
     (make_params("nvfp4", 8, 128), 4, {"split_tokens": 256, "mask": True, **ALL}),
+    (make_params("int4-token", 8, 128), 4, {"split_tokens": 256, "mask": True, **ALL}),
+    (make_params("int4-halves", 8, 128), 4, {"split_tokens": 256, "mask": True, "window": 64}),
+    (make_params("mxfp4", 8, 128), 4, {"split_tokens": 256, "mask": True, **ALL}),
     (make_params("int4", 8, 256), 8, {"split_tokens": 256, "tile_rows": 128}),
     (
         make_params("fp8-token", 1, 576, mla=True),
@@ -57,11 +60,11 @@ LARGE_SWAPPED = [
 @pytest.mark.parametrize(
     "chip, count",
     [
-        *(pytest.param(chip, 11, marks=pytest.mark.slow) for chip in ("sm_80", "sm_90a", "sm_100a")),
+        *(pytest.param(chip, 14, marks=pytest.mark.slow) for chip in ("sm_80", "sm_90a", "sm_100a")),
         ("sm_86", 1),
         ("sm_89", 1),
         ("sm_103a", 1),
-        pytest.param("sm_120a", 7, marks=pytest.mark.slow),
+        pytest.param("sm_120a", 10, marks=pytest.mark.slow),
         ("sm_121a", 1),
     ],
 )

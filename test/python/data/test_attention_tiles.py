@@ -241,7 +241,21 @@ def test_thread_blocks_without_rows_read_no_mask():
             (CHIPS[1], "nvfp4", 64, 16, {"tile_rows": 32, "config": kvcache.AttentionConfig(keys=keys)})
             for keys in (16, 48)
         ),
+        (CHIPS[0], "int4-halves", 128, 16, {"tile_rows": 16, **SPLITS}),
+        ("emulator:sm_89", "int4-halves", 32, 5, {"dtype": "f16", "tile_rows": 16, "window": 33, "sinks": True}),
+        (CHIPS[1], "int4-halves", 128, 64, {"dtype": "f16", "tile_rows": 32, "value_dim": 64, "chunk": 50}),
+        (CHIPS[1], "int4-token", 96, 16, {"dtype": "f16", "tile_rows": 16, **SPLITS}),
+        (CHIPS[0], "int4-token", 64, 3, {"tile_rows": 32, "soft_cap": 9.0}),
+        (CHIPS[2], "int4-token", 256, 16, {"tile_rows": 16, **SPLITS}),
+        ("emulator:sm_120a", "int4-token", 192, 16, {"dtype": "f16", "tile_rows": 32, "causal": False, **SPLITS}),
+        ("emulator:sm_120a", "mxfp4", 128, 16, {"dtype": "bf16", "tile_rows": 16, **SPLITS}),
+        (CHIPS[1], "mxfp4", 96, 16, {"dtype": "f16", "tile_rows": 32, "static_scales": True}),
+        (CHIPS[2], "mxfp4", 64, 5, {"dtype": "bf16", "tile_rows": 32, "window": 33, "sinks": True, **SPLITS}),
         # Tiles of other numbers of tokens than 32 lanes load scales of.
+        *(
+            (CHIPS[1], "int4-halves", 64, 16, {"tile_rows": 32, "config": kvcache.AttentionConfig(keys=keys)})
+            for keys in (16, 48)
+        ),
         *(
             (CHIPS[1], "fp8-scaled", 64, 16, {"tile_rows": 16, "config": kvcache.AttentionConfig(keys=keys)})
             for keys in (16, 48, 80)
@@ -484,9 +498,10 @@ def test_a_latent_sequence_alone_and_in_a_batch():
     assert len(results) == 1
 
 
-def test_sparse_rows_of_nvfp4_are_those_of_the_sequence():
+@pytest.mark.parametrize("format_", ["nvfp4", "int4-halves", "mxfp4"])
+def test_sparse_rows_of_four_bits_are_those_of_the_sequence(format_):
     """Tests all tokens of a sequence as sparse rows, in pages of another order, and rows without a token."""
-    params = make_params("nvfp4", 1, 128)
+    params = make_params(format_, 1, 128)
     manager, inputs = fill(params, "bf16", (70,), (1,))
     pages = inputs.lut[0, :5].astype(np.int32)
     slots = (pages[:, None] * 16 + np.arange(16, dtype=np.int32)).ravel()[:71]

@@ -28,6 +28,8 @@ OPERATIONS = {
     "the same, with a scale for 32 elements": (INT8, 32, SPLITS),
     "the same, with a scale for 16 elements": (("i8", 16, 8, 128), 32, SPLITS),
     "the same of NVFP4": (("f4E2M1FN", 16, 8, 128), 32, SPLITS),
+    "the same of int4, with a scale for 32 elements": (("i4", 32, 8, 128), 32, SPLITS),
+    "the same of int4, with a scale for 128 elements": (("i4", 128, 8, 128), 32, SPLITS),
     "heads of 256 elements": (F16, 32, {}),
     "heads of 256 elements with `tile_rows=128`": (F16, 32, {"tile_rows": 128}),
     "a latent cache of 576 elements, 32 query heads": (LATENT, 32, {}),
@@ -69,7 +71,8 @@ ROWS = list(read_table())
 def get_source(title, chip):
     (dtype, granularity, heads, size), query_heads, options = OPERATIONS[title]
     scale = "f8E4M3FN" if dtype == "f4E2M1FN" else "f32"
-    config = granularity and kvcache.KVCacheQuantizationConfig(scale, granularity)
+    zero_point = scale if dtype == "i4" else None
+    config = granularity and kvcache.KVCacheQuantizationConfig(scale, granularity, zero_point)
     is_latent = size == 576
     params = kvcache.KVCacheParams(
         dtype, heads, size, page_size=64, total_num_layers=1, kvcache_quant_config=config, is_mla=is_latent

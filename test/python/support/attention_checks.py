@@ -18,15 +18,18 @@ FORMATS = {
     "fp8-scaled": ("f8E4M3FN", 16, "bf16"),
     "int8": ("i8", 16, "f32"),
     "int4": ("i4", 16, "bf16"),
+    "int4-halves": ("i4", 32, "bf16"),
     "nvfp4": ("f4E2M1FN", 16, "bf16"),
     "mxfp4": ("f4E2M1FN", 32, "f32"),
     # A scale for each head of a token.
     "fp8-token": ("f8E4M3FN", 640, "bf16"),
     "int8-token": ("i8", 640, "f32"),
+    "int4-token": ("i4", 640, "bf16"),
     # TensorRT-LLM's: only static scales.
     "int8-static": ("i8", None, "bf16"),
 }
-SCALES = {"nvfp4": "f8E4M3FN", "mxfp4": "f8E8M0FNU", "fp8-token": "f8E8M0FNU"}  # of other formats: f32
+# Those of other formats are f32. Zero points are like scales.
+SCALES = {"nvfp4": "f8E4M3FN", "mxfp4": "f8E8M0FNU", "fp8-token": "f8E8M0FNU", "int4-halves": "f16"}
 ROUNDING = {"f32": 3e-6, "bf16": 2**-8, "f16": 2**-11}  # of outputs, relative to values
 
 LENGTHS, NEW = (5, 0, 33, 2, 16), (1, 27, 1, 0, 8)
@@ -55,8 +58,8 @@ OPTIONS = [
 
 def make_params(format_="f32", heads=2, head_dim=64, page_size=16, mla=False):
     dtype, granularity, _ = FORMATS[format_]
-    zero_point = "f32" if dtype == "i4" else None
     scale = SCALES.get(format_, "f32")
+    zero_point = scale if dtype == "i4" else None
     config = KVCacheQuantizationConfig(scale, granularity, zero_point) if granularity else None
     return KVCacheParams(
         dtype, heads, head_dim, page_size=page_size, total_num_layers=LAYERS,
@@ -186,15 +189,17 @@ def dequantizes_in_registers(params, dtype, sizes, options):
             not params.is_mla and options.get("tile_rows") in (16, 32) and not options.get("swap_operands")
             and all(size in (64, 128, 256) for size in sizes)
         )
+    name = kvcache.dtypes.mlir_name(params.dtype)
+    columns = 32 if name in ("f4E2M1FN", "i4") else 16  # of a product
     return (
-        kvcache.dtypes.mlir_name(params.dtype) in ("f8E4M3FN", "f8E5M2", "i8")
+        name in ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN", "i4")
         and not params.is_mla
-        and not (config and kvcache.dtypes.mlir_name(config.scale_dtype) in ("f16", "bf16"))
+        and not (config and not config.zero_point_dtype and kvcache.dtypes.mlir_name(config.scale_dtype) in ("f16", "bf16"))
         and not options.get("swap_operands")
         and options.get("tile_rows") in (16, 32)
         and all(size % (32 if size <= 128 else 64) == 0 for size in sizes)
         and (dtype != "bf16" or params.head_dim & (params.head_dim - 1) == 0)
-        and (not granularity or all(granularity >= size or granularity % 16 == size % granularity == 0
+        and (not granularity or all(granularity >= size or granularity % columns == size % granularity == 0
             and size // granularity <= (4 if size <= 128 else 1) for size in sizes))
     )
 
@@ -234,7 +239,9 @@ def get_rounding(params, dtype, options):
     """The rounding of outputs, of probabilities times scales where these become f16, and of powers by polynomials."""
     sizes = params.head_dim, options.get("value_dim") or params.head_dim
     is_scaled = params.kvcache_quant_config and not is_nvfp4(params) and dequantizes_in_registers(params, dtype, sizes, options)
-    return ROUNDING[dtype] + (ROUNDING["f16"] if is_scaled else 0) + has_polynomials(options) * 2**-13
+    # The distance of a value from its zero point is at most twice the largest value.
+    distance = 2 if is_scaled and params.kvcache_quant_config.zero_point_dtype else 1
+    return ROUNDING[dtype] + (distance * ROUNDING["f16"] if is_scaled else 0) + has_polynomials(options) * 2**-13
 
 
 def has_polynomials(options):
