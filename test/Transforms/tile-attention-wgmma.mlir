@@ -44,7 +44,7 @@ func.func @latent(%q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f
 // CHECK-NEXT:    %[[KS:.*]] = kvcache.alloc_tile : !kvcache.tile<1x128xf32>
 // CHECK:         %[[VT:.*]] = kvcache.alloc_tile : !kvcache.tile<128x128xbf16, swizzle_128b>
 // CHECK:         %[[VS:.*]] = kvcache.alloc_tile : !kvcache.tile<1x128xf32>
-// CHECK:         %[[BOUNDS:.*]] = kvcache.map %{{.*}} -> !kvcache.fragment<128xi32, wgmma_acc>
+// CHECK:         %[[BOUNDS:.*]] = kvcache.map %{{.*}} -> !kvcache.fragment<64xi32, wgmma_acc>
 // CHECK:         scf.for {{.*}} iter_args
 // CHECK-NEXT:      gpu.barrier
 // CHECK:           kvcache.dequantize
@@ -62,7 +62,7 @@ func.func @latent(%q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f
 // CHECK:           kvcache.map %{{.*}}, %[[BOUNDS]] at(
 // CHECK:           %[[SCALED:.*]] = kvcache.map %[[WEIGHTS:.*]] at(
 // CHECK:             kvcache.tile_load %[[VS]]
-// CHECK:           %[[P:.*]] = kvcache.to_operand %[[SCALED]] : {{.*}} -> !kvcache.fragment<64x64xbf16, wgmma_a16>
+// CHECK:           %[[P:.*]] = kvcache.to_operand %[[SCALED]] : {{.*}} -> !kvcache.fragment<64x128xbf16, wgmma_a16>
 // CHECK:           kvcache.reduce addf %[[WEIGHTS]] from
 // CHECK:           kvcache.fragment_mma %[[P]], %[[VT]]
 func.func @converted(%q: memref<?x32x128xbf16>, %k: !scaled, %v: !scaled, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
