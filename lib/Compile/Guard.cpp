@@ -31,6 +31,9 @@ struct Job {
 
   void end(std::optional<std::string> message) {
     std::lock_guard<std::mutex> lock(mutex);
+    // Several threads of a compilation may have errors.
+    if (ended)
+      return;
     ended = true;
     fatalError = std::move(message);
     changed.notify_one();
@@ -43,15 +46,14 @@ struct Job {
 };
 } // namespace
 
-static thread_local Job *currentJob = nullptr;
-
 /// LLVM ends the process where this returns.
 static void handleFatalError(void *, const char *reason, bool) {
-  if (!currentJob) {
+  const FatalErrorHandler *handler = getFatalErrorHandler();
+  if (!handler) {
     std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
     return;
   }
-  currentJob->end(describeFatalError(reason));
+  (*handler)(describeFatalError(reason));
   while (true)
     std::this_thread::sleep_for(std::chrono::hours(1));
 }
@@ -63,7 +65,10 @@ std::optional<std::string> kvcache::runGuarded(std::function<void()> body) {
 
   auto job = std::make_shared<Job>();
   std::thread thread([job, body = std::move(body)] {
-    currentJob = job.get();
+    FatalErrorHandler end = [&](std::string message) {
+      job->end(std::move(message));
+    };
+    FatalErrorScope scope(end);
     body();
     job->end(std::nullopt);
   });

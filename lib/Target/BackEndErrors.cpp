@@ -23,7 +23,8 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-static thread_local BackEndScope *innermost = nullptr;
+static thread_local const BackEndErrors *innermost = nullptr;
+static thread_local const FatalErrorHandler *fatalErrorHandler = nullptr;
 
 static std::string describe(Operation &module, StringRef target) {
   auto name =
@@ -41,32 +42,28 @@ static std::string getPlace(Operation &module) {
 }
 
 // The text is made here: where LLVM gives up, less is certain.
-BackEndScope::BackEndScope(Operation &module, StringRef target)
+BackEndErrors::BackEndErrors(Operation &module, StringRef target)
     : module(module), place(getPlace(module)),
-      description(describe(module, target)), inStackTrace(description.c_str()),
-      outer(innermost) {
-  innermost = this;
+      description(describe(module, target)) {}
+
+BackEndScope::BackEndScope(const BackEndErrors &errors)
+    : inStackTrace(errors.description.c_str()), outer(innermost) {
+  innermost = &errors;
 }
 
 BackEndScope::~BackEndScope() { innermost = outer; }
 
-/// The op of the function that an error of LLVM names, or the module.
-static Operation *findFunction(Operation &module,
-                               const llvm::DiagnosticInfo &info) {
-  const llvm::Function *function = nullptr;
+/// Returns the name of the function that an error names, or nothing.
+static std::string findFunction(const llvm::DiagnosticInfo &info) {
   if (auto *unsupported = dyn_cast<llvm::DiagnosticInfoUnsupported>(&info))
-    function = &unsupported->getFunction();
-  else if (auto *limit = dyn_cast<llvm::DiagnosticInfoResourceLimit>(&info))
-    function = &limit->getFunction();
-  Operation *op =
-      function ? SymbolTable::lookupSymbolIn(&module, function->getName())
-               : nullptr;
-  return op ? op : &module;
+    return unsupported->getFunction().getName().str();
+  if (auto *limit = dyn_cast<llvm::DiagnosticInfoResourceLimit>(&info))
+    return limit->getFunction().getName().str();
+  return {};
 }
 
-void BackEndScope::handleErrorsOf(llvm::LLVMContext &context) {
+void BackEndErrors::handleErrorsOf(llvm::LLVMContext &context) {
   auto handle = [](const llvm::DiagnosticInfo *info, void *self) {
-    auto &scope = *static_cast<BackEndScope *>(self);
     bool isError = info->getSeverity() == llvm::DS_Error;
     if (!isError && info->getSeverity() != llvm::DS_Warning)
       return;
@@ -74,15 +71,40 @@ void BackEndScope::handleErrorsOf(llvm::LLVMContext &context) {
     llvm::raw_string_ostream stream(text);
     llvm::DiagnosticPrinterRawOStream printer(stream);
     info->print(printer);
-    Location loc = findFunction(scope.module, *info)->getLoc();
-    if (!isError) {
-      emitWarning(loc) << "from LLVM: " << text;
-      return;
-    }
-    emitError(loc) << describeFatalError(text);
-    scope.foundError = true;
+    static_cast<BackEndErrors *>(self)->found.push_back(
+        {isError ? DiagnosticSeverity::Error : DiagnosticSeverity::Warning,
+         findFunction(*info),
+         isError ? describeFatalError(text) : "from LLVM: " + text});
   };
   context.setDiagnosticHandlerCallBack(handle, this);
+}
+
+void BackEndErrors::addError(const Twine &text) {
+  found.push_back({DiagnosticSeverity::Error, /*function=*/"", text.str()});
+}
+
+void BackEndErrors::addWarning(const Twine &text) {
+  found.push_back({DiagnosticSeverity::Warning, /*function=*/"", text.str()});
+}
+
+bool BackEndErrors::hasError() const {
+  return llvm::any_of(found, [](const Found &each) {
+    return each.severity == DiagnosticSeverity::Error;
+  });
+}
+
+void BackEndErrors::emit() {
+  for (const Found &each : found) {
+    Operation *op = each.function.empty()
+                        ? nullptr
+                        : SymbolTable::lookupSymbolIn(&module, each.function);
+    Location loc = (op ? op : &module)->getLoc();
+    if (each.severity == DiagnosticSeverity::Error)
+      emitError(loc) << each.text;
+    else
+      emitWarning(loc) << each.text;
+  }
+  found.clear();
 }
 
 std::string kvcache::describeFatalError(StringRef reason) {
@@ -92,6 +114,17 @@ std::string kvcache::describeFatalError(StringRef reason) {
 
 std::string kvcache::getPlaceOfFatalError() {
   return innermost ? innermost->place : std::string();
+}
+
+FatalErrorScope::FatalErrorScope(const FatalErrorHandler &handler)
+    : outer(fatalErrorHandler) {
+  fatalErrorHandler = &handler;
+}
+
+FatalErrorScope::~FatalErrorScope() { fatalErrorHandler = outer; }
+
+const FatalErrorHandler *kvcache::getFatalErrorHandler() {
+  return fatalErrorHandler;
 }
 
 /// LLVM ends the process where this returns.

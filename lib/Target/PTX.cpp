@@ -156,119 +156,112 @@ SmallVector<ParameterPlace> placeParameters(const llvm::Function &kernel) {
   return places;
 }
 
-class ModuleToPTX : public LLVM::ModuleToObject {
+} // namespace
+
+class kvcache::ModuleToPTX : public LLVM::ModuleToObject {
 public:
   ModuleToPTX(gpu::GPUModuleOp module, NVVM::NVVMTargetAttr target,
               StringRef libdevice)
       : ModuleToObject(*module, target.getTriple(), target.getChip(),
                        target.getFeatures(), target.getO()),
-        scope(*module, target.getChip()) {
+        errors(*module, target.getChip()) {
     if (ArrayAttr link = target.getLink())
       llvm::append_range(libraries, link);
     if (!libdevice.empty())
       libraries.push_back(StringAttr::get(target.getContext(), libdevice));
   }
 
-  /// As that of the base class, but LLVM's errors become diagnostics.
-  std::optional<SmallVector<char, 0>> run() override {
-    llvm::LLVMContext context;
-    scope.handleErrorsOf(context);
-    std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(
-        &getOperation(), context, "kernels", /*disableVerification=*/true);
-    if (!module) {
-      getOperation().emitError("has no translation to LLVM IR");
-      return std::nullopt;
-    }
+  /// Makes the module of LLVM IR, with its libraries.
+  LogicalResult translate() {
+    BackEndScope scope(errors);
+    errors.handleErrorsOf(context);
+    translated = translateModuleToLLVMIR(&getOperation(), context, "kernels",
+                                         /*disableVerification=*/true);
+    if (!translated)
+      return getOperation().emitError("has no translation to LLVM IR");
     std::string message;
     llvm::raw_string_ostream stream(message);
-    if (llvm::verifyModule(*module, &stream)) {
-      emitError(getOperation().getLoc())
-          << describeFatalError(StringRef(message).trim());
-      return std::nullopt;
-    }
-    setDataLayoutAndTriple(*module);
-    for (const llvm::Function &function : *module)
-      if (function.getCallingConv() == llvm::CallingConv::PTX_Kernel)
-        parameters[function.getName()] = placeParameters(function);
-    auto loaded = loadBitcodeFiles(*module);
-    if (!loaded || failed(linkFiles(*module, std::move(*loaded))) ||
-        failed(optimizeModule(*module, optLevel)))
-      return std::nullopt;
-    FailureOr<SmallVector<char, 0>> text = moduleToObject(*module);
-    if (failed(text))
-      return std::nullopt;
-    return std::move(*text);
-  }
-
-protected:
-  std::optional<SmallVector<std::unique_ptr<llvm::Module>>>
-  loadBitcodeFiles(llvm::Module &module) override {
-    SmallVector<std::unique_ptr<llvm::Module>> loaded;
-    if (failed(
-            loadBitcodeFilesFromList(module.getContext(), libraries, loaded)))
-      return std::nullopt;
-    return loaded;
-  }
-
-  LogicalResult optimizeModule(llvm::Module &module, int level) override {
-    FailureOr<llvm::TargetMachine *> machine = getOrCreateTargetMachine();
-    if (failed(machine))
+    if (llvm::verifyModule(*translated, &stream))
+      return emitError(getOperation().getLoc())
+             << describeFatalError(StringRef(message).trim());
+    FailureOr<llvm::TargetMachine *> created = getOrCreateTargetMachine();
+    if (failed(created))
       return failure();
+    machine = *created;
+    setDataLayoutAndTriple(*translated);
+    for (const llvm::Function &function : *translated)
+      if (function.getCallingConv() == llvm::CallingConv::PTX_Kernel)
+        ptx.parameters[function.getName()] = placeParameters(function);
+    SmallVector<std::unique_ptr<llvm::Module>> loaded;
+    if (failed(loadBitcodeFilesFromList(context, libraries, loaded)))
+      return failure();
+    return linkFiles(*translated, std::move(loaded));
+  }
+
+  /// Makes PTX of LLVM IR, which it drops.
+  void compile() {
+    BackEndScope scope(errors);
+    if (succeeded(optimize()))
+      emitText();
+    translated.reset();
+  }
+
+  FailureOr<PTXModule> finish() {
+    bool isComplete = !errors.hasError();
+    errors.emit();
+    if (!isComplete)
+      return failure();
+    return std::move(ptx);
+  }
+
+private:
+  LogicalResult optimize() {
     // The middle end has run GVN, which is all that the next level adds.
-    if ((*machine)->getOptLevel() > llvm::CodeGenOptLevel::Default)
-      (*machine)->setOptLevel(llvm::CodeGenOptLevel::Default);
-    if (llvm::Error error = runMiddleEnd(module, **machine, level))
-      return getOperation().emitError(
-          describeFatalError(llvm::toString(std::move(error))));
+    if (machine->getOptLevel() > llvm::CodeGenOptLevel::Default)
+      machine->setOptLevel(llvm::CodeGenOptLevel::Default);
+    if (llvm::Error error = runMiddleEnd(*translated, *machine, optLevel)) {
+      errors.addError(describeFatalError(llvm::toString(std::move(error))));
+      return failure();
+    }
     if (upstream::convertsLowBytes)
-      preventF2IMiscompile(module);
+      preventF2IMiscompile(*translated);
     return success();
   }
 
-  FailureOr<SmallVector<char, 0>>
-  moduleToObject(llvm::Module &module) override {
-    FailureOr<llvm::TargetMachine *> machine = getOrCreateTargetMachine();
-    if (failed(machine))
-      return failure();
+  void emitText() {
     SmallVector<char, 0> text;
     llvm::raw_svector_ostream stream(text);
     llvm::legacy::PassManager passes;
-    if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
-                                        llvm::CodeGenFileType::AssemblyFile))
-      return getOperation().emitError(
-                 "has no PTX: LLVM writes no assembly for ")
-             << chip;
-    bool isOptimized = (*machine)->getOptLevel() != llvm::CodeGenOptLevel::None;
+    if (machine->addPassesToEmitFile(passes, stream, nullptr,
+                                     llvm::CodeGenFileType::AssemblyFile))
+      return errors.addError("has no PTX: LLVM writes no assembly for " + chip);
+    bool isOptimized = machine->getOptLevel() != llvm::CodeGenOptLevel::None;
     if (isOptimized)
-      llvm::for_each(module, [&](llvm::Function &function) {
+      llvm::for_each(*translated, [&](llvm::Function &function) {
         gate.splitLongBlocks(function);
       });
-    module.getContext().setOptPassGate(gate);
-    passes.run(module);
-    if (scope.hasError())
-      return failure();
-    bool hasCode = llvm::any_of(module, [](const llvm::Function &function) {
-      return !function.isDeclaration();
-    });
+    context.setOptPassGate(gate);
+    passes.run(*translated);
+    ptx.text.assign(text.begin(), text.end());
+    bool hasCode =
+        llvm::any_of(*translated, [](const llvm::Function &function) {
+          return !function.isDeclaration();
+        });
     if (isOptimized && hasCode)
       for (StringRef pass : gate.getUnknownPasses())
-        getOperation().emitWarning("LLVM's back end has no pass '")
-            << pass << "', which compilation leaves out";
-    return text;
+        errors.addWarning("LLVM's back end has no pass '" + pass +
+                          "', which compilation leaves out");
   }
 
-public:
-  /// The parameters of each kernel, after the module is translated.
-  llvm::StringMap<SmallVector<ParameterPlace>> parameters;
-
-private:
-  BackEndScope scope;
+  BackEndErrors errors;
   SmallVector<Attribute> libraries;
-  /// LLVM's context points to it.
+  /// The context points to it.
   BackEndGate gate;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated;
+  llvm::TargetMachine *machine = nullptr;
+  PTXModule ptx;
 };
-
-} // namespace
 
 static void initializeBackEnd() {
   static std::once_flag initialized;
@@ -280,14 +273,21 @@ static void initializeBackEnd() {
   });
 }
 
-FailureOr<PTXModule> kvcache::compileToPTX(gpu::GPUModuleOp module,
-                                           NVVM::NVVMTargetAttr target,
-                                           StringRef libdevice) {
+PTXCompilation::PTXCompilation(std::unique_ptr<ModuleToPTX> compiler)
+    : compiler(std::move(compiler)) {}
+PTXCompilation::PTXCompilation(PTXCompilation &&) = default;
+PTXCompilation::~PTXCompilation() = default;
+
+FailureOr<PTXCompilation> PTXCompilation::create(gpu::GPUModuleOp module,
+                                                 NVVM::NVVMTargetAttr target,
+                                                 StringRef libdevice) {
   initializeBackEnd();
-  ModuleToPTX compiler(module, target, libdevice);
-  std::optional<SmallVector<char, 0>> text = compiler.run();
-  if (!text)
+  auto compiler = std::make_unique<ModuleToPTX>(module, target, libdevice);
+  if (failed(compiler->translate()))
     return failure();
-  return PTXModule{std::string(text->begin(), text->end()),
-                   std::move(compiler.parameters)};
+  return PTXCompilation(std::move(compiler));
 }
+
+void PTXCompilation::run() { compiler->compile(); }
+
+FailureOr<PTXModule> PTXCompilation::finish() { return compiler->finish(); }

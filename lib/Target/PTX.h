@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <memory>
 #include <string>
 
 namespace mlir::kvcache {
@@ -29,12 +30,31 @@ struct PTXModule {
   llvm::StringMap<SmallVector<ParameterPlace>> parameters;
 };
 
-/// Compiles a module in the LLVM dialect to PTX. The files that the target
-/// names are linked, and `libdevice`, the path of CUDA's library, unless it is
-/// empty. Fails with a diagnostic.
-FailureOr<PTXModule> compileToPTX(gpu::GPUModuleOp module,
-                                  NVVM::NVVMTargetAttr target,
-                                  StringRef libdevice);
+class ModuleToPTX;
+
+/// The compilation of a module in the LLVM dialect to PTX. The files that the
+/// target names are linked, and `libdevice`, the path of CUDA's library, unless
+/// it is empty.
+class PTXCompilation {
+public:
+  /// Translates the module to LLVM IR. Fails with a diagnostic.
+  static FailureOr<PTXCompilation> create(gpu::GPUModuleOp module,
+                                          NVVM::NVVMTargetAttr target,
+                                          StringRef libdevice);
+  PTXCompilation(PTXCompilation &&);
+  ~PTXCompilation();
+
+  /// Compiles LLVM IR, in any thread: MLIR's context is not used.
+  void run();
+
+  /// Returns what `run` has made, or fails with a diagnostic.
+  FailureOr<PTXModule> finish();
+
+private:
+  explicit PTXCompilation(std::unique_ptr<ModuleToPTX> compiler);
+
+  std::unique_ptr<ModuleToPTX> compiler;
+};
 
 } // namespace mlir::kvcache
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BackEndThreads.h"
 #include "CUDATools.h"
 #include "PTX.h"
 #include "kvcache/IR/KVCacheDialect.h"
@@ -150,41 +151,63 @@ struct SerializeKernels
   }
 
   void runOnOperation() override {
+    auto modules = llvm::to_vector(getOperation().getOps<gpu::GPUModuleOp>());
     llvm::StringMap<StringAttr> originals;
-    for (auto module : llvm::make_early_inc_range(
-             getOperation().getOps<gpu::GPUModuleOp>())) {
+    for (gpu::GPUModuleOp module : modules)
       if (auto original = module->getAttrOfType<FlatSymbolRefAttr>(
               KVCacheDialect::kCloneOfAttr))
         originals[module.getName()] = original.getAttr();
-      if (failed(serialize(module)))
-        return signalPassFailure();
-    }
-    if (failed(mergeClones(originals)))
+    if (failed(serialize(modules)) || failed(mergeClones(originals)))
       signalPassFailure();
   }
 
 private:
-  /// Replaces a module by a binary.
-  LogicalResult serialize(gpu::GPUModuleOp module) {
+  /// A module, which becomes an object for each of its targets.
+  struct Job {
+    gpu::GPUModuleOp module;
+    NVVM::NVVMTargetAttr target;
+    PTXCompilation compilation;
+  };
+
+  /// Replaces modules by binaries.
+  LogicalResult serialize(ArrayRef<gpu::GPUModuleOp> modules) {
+    std::vector<Job> jobs;
+    for (gpu::GPUModuleOp module : modules)
+      if (failed(addJobs(module, jobs)))
+        return failure();
+    runInThreads(getContext(), jobs.size(),
+                 [&](size_t number) { jobs[number].compilation.run(); });
+    llvm::DenseMap<Operation *, SmallVector<Attribute>> objects;
+    for (Job &job : jobs) {
+      FailureOr<gpu::ObjectAttr> object = makeObject(job);
+      if (failed(object))
+        return failure();
+      objects[job.module].push_back(*object);
+    }
+    for (gpu::GPUModuleOp module : modules) {
+      OpBuilder builder(module);
+      gpu::BinaryOp::create(builder, module.getLoc(), module.getName(),
+                            module.getOffloadingHandlerAttr(),
+                            builder.getArrayAttr(objects[module]));
+      module.erase();
+    }
+    return success();
+  }
+
+  LogicalResult addJobs(gpu::GPUModuleOp module, std::vector<Job> &jobs) {
     FailureOr<SmallVector<NVVM::NVVMTargetAttr>> targets = getTargets(module);
     if (failed(targets))
       return failure();
     FailureOr<std::string> libdevice = getLibdevice(module);
     if (failed(libdevice))
       return failure();
-    SmallVector<Attribute> objects;
     for (NVVM::NVVMTargetAttr target : *targets) {
-      FailureOr<gpu::ObjectAttr> object =
-          makeObject(module, target, *libdevice);
-      if (failed(object))
+      FailureOr<PTXCompilation> compilation =
+          PTXCompilation::create(module, target, *libdevice);
+      if (failed(compilation))
         return failure();
-      objects.push_back(*object);
+      jobs.push_back({module, target, std::move(*compilation)});
     }
-    OpBuilder builder(module);
-    gpu::BinaryOp::create(builder, module.getLoc(), module.getName(),
-                          module.getOffloadingHandlerAttr(),
-                          builder.getArrayAttr(objects));
-    module.erase();
     return success();
   }
 
@@ -199,10 +222,9 @@ private:
     return emitNoLibdevice(function);
   }
 
-  FailureOr<gpu::ObjectAttr> makeObject(gpu::GPUModuleOp module,
-                                        NVVM::NVVMTargetAttr target,
-                                        StringRef libdevice) {
-    FailureOr<PTXModule> ptx = compileToPTX(module, target, libdevice);
+  FailureOr<gpu::ObjectAttr> makeObject(Job &job) {
+    auto &[module, target, compilation] = job;
+    FailureOr<PTXModule> ptx = compilation.finish();
     if (failed(ptx))
       return failure();
     FailureOr<StringAttr> content = finish(module.getLoc(), ptx->text, target);

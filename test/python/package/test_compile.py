@@ -247,6 +247,41 @@ gpu.module @kernels {{
     assert kvcache.compile(GATHER, "sm_80").kernels
 
 
+def make_text_module(name, text):
+    """A module whose only kernel is inline PTX."""
+    return f"""
+gpu.module @{name} {{
+  llvm.func @kernel_of_{name}(%i: i32) attributes {{gpu.kernel, nvvm.kernel}} {{
+    llvm.inline_asm has_side_effects "{text}", "r" %i : (i32) -> ()
+    llvm.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("wrong", range(3))
+def test_modules_compiled_in_threads_report_fatal_errors(wrong):
+    texts = ["bogus $5;" if number == wrong else "fine $0;" for number in range(3)]
+    source = "".join(make_text_module(f"m{number}", text) for number, text in enumerate(texts))
+    for _ in range(3):
+        with pytest.raises(kvcache.CompileError, match=f"LLVM can't compile 'm{wrong}' for sm_80: Invalid"):
+            kvcache.compile(source, "sm_80")
+
+
+def test_modules_compiled_in_threads_report_all_fatal_errors_as_one():
+    source = "".join(make_text_module(f"m{number}", "bogus $5;") for number in range(3))
+    with pytest.raises(kvcache.CompileError, match="LLVM can't compile 'm[012]' for sm_80: Invalid"):
+        kvcache.compile(source, "sm_80")
+
+
+def test_modules_compiled_in_threads_keep_order():
+    source = "".join(make_text_module(f"m{number}", f"instruction{number} $0;") for number in range(8))
+    objects = kvcache.compile(source, ["sm_80", "sm_90"]).kernels
+    for (name, _), kernel in objects.items():
+        assert f"instruction{name.removeprefix('kernel_of_m')} %r" in kernel.ptx
+    assert len(objects) == 16
+
+
 def test_sources_without_kernels():
     assert not kvcache.compile("func.func @f() { return }").kernels
 
