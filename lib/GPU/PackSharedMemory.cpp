@@ -396,10 +396,12 @@ private:
     });
     if (globals.empty())
       return;
-    SymbolTableCollection tables;
-    SymbolUserMap users(tables, module);
+    DenseSet<Attribute> used;
+    module.walk([&](memref::GetGlobalOp use) {
+      used.insert(use.getNameAttr().getAttr());
+    });
     for (memref::GlobalOp global : globals)
-      if (users.useEmpty(global))
+      if (!used.contains(global.getSymNameAttr()))
         global.erase();
   }
 
