@@ -16,11 +16,25 @@
 
 namespace mlir::kvcache {
 
+/// Adds a pass that folds. A loop that keeps a view of a cache needs a second
+/// iteration, which visits all ops again.
+inline void addFolding(OpPassManager &pm) {
+  pm.addPass(createCanonicalizerPass(getGreedyRewriteConfig()));
+}
+
+/// Adds a pass that folds code without views of caches. What a rewrite may
+/// affect is visited again, so one iteration is enough.
+inline void addFoldingWithoutViews(OpPassManager &pm) {
+  pm.addPass(
+      createCanonicalizerPass(getGreedyRewriteConfig().setMaxIterations(1)));
+}
+
 /// Adds the passes between two lowerings: CSE, then folding. In this order the
 /// slower one has less to do.
-inline void addCleanUp(OpPassManager &pm) {
+inline void addCleanUp(OpPassManager &pm,
+                       function_ref<void(OpPassManager &)> fold = addFolding) {
   pm.addPass(createCSEPass());
-  pm.addPass(createCanonicalizerPass(getGreedyRewriteConfig()));
+  fold(pm);
 }
 
 } // namespace mlir::kvcache

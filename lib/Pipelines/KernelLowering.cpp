@@ -26,9 +26,10 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 /// Cleans up function by function, for the reason that addFunctionLowering has.
-static void addCleanUpOfFunctions(OpPassManager &pm) {
-  addCleanUp(pm.nest<func::FuncOp>());
-  addCleanUp(pm.nest<gpu::GPUModuleOp>().nestAny());
+static void addCleanUpOfFunctions(OpPassManager &pm,
+                                  function_ref<void(OpPassManager &)> fold) {
+  addCleanUp(pm.nest<func::FuncOp>(), fold);
+  addCleanUp(pm.nest<gpu::GPUModuleOp>().nestAny(), fold);
 }
 
 /// Nested parallel loops become kernels: the outer ones the grid, the innermost
@@ -40,7 +41,7 @@ static void addOutlining(OpPassManager &pm) {
   mapping.mappingPolicyStr = "innermost-first";
   pm.addNestedPass<func::FuncOp>(createGpuMapParallelLoopsPass(mapping));
   pm.addPass(createConvertParallelLoopToGpuPass());
-  addCleanUpOfFunctions(pm);
+  addCleanUpOfFunctions(pm, addFolding);
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
   pm.addPass(createInlineCalls());
@@ -59,11 +60,13 @@ static void addFunctionLowering(OpPassManager &pm) {
   pm.addPass(createLowerControlFlow());
 }
 
-/// Adds the last passes for functions of the LLVM dialect.
+/// Adds the last passes for functions of the LLVM dialect. LLVM unites equal
+/// parts of inline PTX.
 static void addLLVMLowering(OpPassManager &pm, bool makeInlinePTX) {
+  pm.addPass(createCSEPass());
   if (makeInlinePTX)
     pm.addPass(createConvertNVVMToLLVMPass());
-  addCleanUp(pm);
+  addFoldingWithoutViews(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());
 }
 
@@ -138,7 +141,7 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   FlattenKernelArgsOptions flatten;
   flatten.noAlias = options.noAlias;
   pm.addPass(createFlattenKernelArgs(flatten));
-  addCleanUpOfFunctions(pm);
+  addCleanUpOfFunctions(pm, addFoldingWithoutViews);
   pm.addPass(createVerifyIR());
   pm.addPass(createPackSharedMemory());
   addNVVMLowering(pm.nest<gpu::GPUModuleOp>(), options.makeInlinePTX);
