@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 namespace mlir::kvcache {
@@ -89,6 +90,21 @@ void markUnknownOperands(Operation *code, DataFlowSolver &solver) {
   });
 }
 
+/// Returns the ops of integers, except constants.
+SmallVector<Operation *> findIntegerOps(Operation *code) {
+  auto isInteger = [](Type type) {
+    return getElementTypeOrSelf(type).isIntOrIndex();
+  };
+  SmallVector<Operation *> found;
+  code->walk([&](Operation *op) {
+    if (!op->hasTrait<OpTrait::ConstantLike>() &&
+        (llvm::any_of(op->getOperandTypes(), isInteger) ||
+         llvm::any_of(op->getResultTypes(), isInteger)))
+      found.push_back(op);
+  });
+  return found;
+}
+
 struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
   void runOnOperation() override {
     // Through calls, what a function that calls itself gets has a range that
@@ -114,12 +130,11 @@ struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
     RewritePatternSet narrowing(&getContext());
     arith::populateIntRangeNarrowingPatterns(narrowing, solver, {32});
     // Comparisons need the ranges of their operands before narrowing.
-    // What a rewrite may affect is visited again, so one iteration is enough.
-    // With it, changes count as a failure.
+    // What a rewrite may affect is visited again.
     GreedyRewriteConfig config = getGreedyRewriteConfig();
-    config.setUseTopDownTraversal(false).setListener(&listener);
-    config.setMaxIterations(1);
-    (void)applyPatternsGreedily(getOperation(), std::move(narrowing), config);
+    config.setListener(&listener);
+    (void)applyOpPatternsGreedily(findIntegerOps(getOperation()),
+                                  std::move(narrowing), config);
     numReplaced += count;
     if (count > 0)
       remark::passed(getOperation()->getLoc(),
