@@ -12,8 +12,8 @@
 
 using namespace mlir;
 
-void kvcache::disableUnrolling(scf::ForOp loop) {
-  MLIRContext *context = loop.getContext();
+void kvcache::disableUnrolling(Operation *loop) {
+  MLIRContext *context = loop->getContext();
   auto unroll = LLVM::LoopUnrollAttr::get(
       context, /*disable=*/BoolAttr::get(context, true), /*count=*/{},
       /*runtimeDisable=*/{}, /*full=*/{}, /*followupUnrolled=*/{},
@@ -26,4 +26,10 @@ void kvcache::disableUnrolling(scf::ForOp loop) {
                     /*peeled=*/{}, /*unswitch=*/{}, /*mustProgress=*/{},
                     /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{},
                     /*parallelAccesses=*/{}));
+}
+
+void kvcache::copyLoopAnnotation(Operation *from, Operation *to) {
+  StringRef name = LLVM::LoopAnnotationAttr::name;
+  if (Attribute annotation = from->getAttr(name))
+    to->setAttr(name, annotation);
 }

@@ -13,8 +13,11 @@
 
 namespace mlir::kvcache {
 
-/// Keeps LLVM from unrolling a loop of a kernel.
-void disableUnrolling(scf::ForOp loop);
+/// Keeps LLVM from unrolling an `scf.for` or the loops of an `scf.parallel`.
+void disableUnrolling(Operation *loop);
+
+/// Gives a loop the annotation of another one, if it has one.
+void copyLoopAnnotation(Operation *from, Operation *to);
 
 } // namespace mlir::kvcache
 

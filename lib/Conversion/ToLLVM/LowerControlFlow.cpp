@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/Support/Loops.h"
 #include "kvcache/Support/Nesting.h"
 
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
@@ -53,6 +54,19 @@ private:
   SmallVector<UnrealizedConversionCastOp> copies;
 };
 
+/// Gives the loops that replace a parallel loop its annotation.
+class AnnotationListener : public RewriterBase::Listener {
+public:
+  void notifyOperationInserted(Operation *op,
+                               OpBuilder::InsertPoint previous) override {
+    if (loop && isa<scf::ForOp>(op) && !previous.isSet())
+      copyLoopAnnotation(loop, op);
+  }
+
+  /// The parallel loop that is lowered, if any.
+  Operation *loop = nullptr;
+};
+
 struct LowerControlFlow
     : kvcache::impl::LowerControlFlowBase<LowerControlFlow> {
   void runOnOperation() override {
@@ -92,8 +106,11 @@ private:
         return failure();
     changed |= !ops.empty();
     PatternRewriter rewriter(&getContext());
+    AnnotationListener listener;
+    rewriter.setListener(&listener);
     for (Operation *op : llvm::reverse(ops)) {
       rewriter.setInsertionPoint(op);
+      listener.loop = isa<scf::ParallelOp>(op) ? op : nullptr;
       (void)applicator.matchAndRewrite(op, rewriter);
     }
     return success();

@@ -8,6 +8,7 @@
 
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Support/IndexBuilder.h"
+#include "kvcache/Support/Loops.h"
 #include "kvcache/Support/RuntimeCalls.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -235,6 +236,7 @@ func::FuncOp Outliner::createBody(scf::ParallelOp loop,
         for (Operation &op : loop.getBody()->without_terminator())
           builder.clone(op, mapping);
       });
+  copyLoopAnnotation(loop, &entry->back());
   func::ReturnOp::create(builder, loc);
   return function;
 }

@@ -80,9 +80,11 @@ void kvcache::expandForCPU(AttentionOp op, const Frame &frame) {
                               : frame.countSequences(op.getRowOffsets());
   Value heads = frame.index(attention.sizes.heads);
   Value shares = frame.index(mayBeMany ? kRowShares : 1);
-  frame.forBlocks({blocks, heads, shares}, {1, 1, 1}, [&](ValueRange id) {
+  auto body = [&](ValueRange id) {
     compute(op.getRows() ? getSparseRow(frame, op, id[0])
                          : loadRowsAndTokens(frame, op, id[0]),
             id[1], id[2]);
-  });
+  };
+  // LLVM would look at all of the code for each of these loops.
+  disableUnrolling(frame.forBlocks({blocks, heads, shares}, {1, 1, 1}, body));
 }

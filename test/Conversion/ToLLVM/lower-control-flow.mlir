@@ -46,3 +46,21 @@ func.func @arguments(%n: index) -> (index, index) {
   }
   return %last, %first : index, index
 }
+
+// The loops of a parallel loop have its annotation, and those in it their own.
+
+#no_unrolling = #llvm.loop_annotation<unroll = <disable = true>>
+
+// CHECK-LABEL: func.func @annotation(
+// CHECK-COUNT-2: cf.br ^{{.*}} {llvm.loop_annotation = #loop_annotation}
+// CHECK-NOT:     loop_annotation
+func.func @annotation(%n: index, %out: memref<?xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i, %j) = (%c0, %c0) to (%n, %n) step (%c1, %c1) {
+    scf.for %k = %c0 to %n step %c1 {
+      memref.store %k, %out[%i] : memref<?xindex>
+    }
+  } {llvm.loop_annotation = #no_unrolling}
+  return
+}
