@@ -60,7 +60,11 @@
 // memory: on 32 registers, 4 of them times 4 vectors of rows.
 // CHECK:         } else {
 // CHECK:           scf.for {{.*}} step %c1024
-// CHECK-COUNT-64:    vector.shuffle {{.*}} : vector<16xf32>, vector<16xf32>
+// Four rounds of a shuffle transpose a square. 32 registers of 512 bits hold it, for a loop.
+// WIDE:              scf.for {{.*}} to %c4{{.*}} iter_args(
+// WIDE-COUNT-16:       vector.shuffle {{.*}} : vector<16xf32>, vector<16xf32>
+// WIDE-NEXT:           scf.yield
+// NARROW-COUNT-64:   vector.shuffle {{.*}} : vector<16xf32>, vector<16xf32>
 // CHECK:             scf.for {{.*}} step %c128
 // CHECK:               kvcache.load %arg1[%[[SEQUENCE]], %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
 // CHECK:               kvcache.load %arg2[%[[SEQUENCE]], %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
@@ -72,8 +76,12 @@
 // CHECK:                 arith.select %{{.*}} : vector<16xi1>, vector<16xf32>
 // CHECK:               } else {
 // CHECK-NOT:             arith.select %{{.*}}vector<16xf32>
-// CHECK-COUNT-64:    vector.shuffle
-// CHECK:             return
+// WIDE-COUNT-16:     vector.shuffle
+// NARROW-COUNT-64:   vector.shuffle
+// CHECK-NOT:         vector.shuffle
+// CHECK:           scf.reduce
+// CHECK-NEXT:    } {llvm.loop_annotation = #loop_annotation}
+// CHECK:         return
 func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                   %out: memref<?x32x128xbf16>) {
   %c0 = arith.constant 0 : index

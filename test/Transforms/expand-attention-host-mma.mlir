@@ -47,7 +47,7 @@
 // CHECK:         scf.if %[[HAS_NON_FINITE:.*]] {
 // CHECK:           arith.xori
 // DOT-NOT:       vector.shuffle
-// AMX-COUNT-64:  vector.shuffle %{{.*}} : vector<16xi32>, vector<16xi32>
+// AMX-COUNT-16:  vector.shuffle %{{.*}} : vector<16xi32>, vector<16xi32>
 //
 // Scores.
 // DOT:           %[[FACTOR:.*]] = vector.load %alloca{{.*}} : memref<16x64x16xi32>, vector<16xi32>

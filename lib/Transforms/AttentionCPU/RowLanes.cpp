@@ -9,7 +9,9 @@
 #include "RowLanes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -44,24 +46,42 @@ Value kvcache::isUnseen(const Frame &frame, Value probs) {
                                arith::CmpIPredicate::eq, bits, unseen);
 }
 
-/// Four rounds of a perfect shuffle: each interleaves the vectors of halves.
-static SmallVector<Value> transposeSquare(const Frame &frame,
-                                          ArrayRef<Value> vectors) {
+/// A perfect shuffle, which interleaves the vectors of halves.
+static SmallVector<Value> shuffleHalves(const Frame &frame,
+                                        ValueRange vectors) {
   SmallVector<int64_t> low, high;
   for (int64_t lane = 0; lane < kLanes; ++lane) {
     int64_t source = lane / 2 + lane % 2 * kLanes;
     low.push_back(source);
     high.push_back(source + kLanes / 2);
   }
-  SmallVector<Value> all(vectors);
-  for (int64_t width = 1; width < kLanes; width *= 2) {
-    SmallVector<Value> next;
-    for (int64_t i = 0; i < kLanes / 2; ++i)
-      for (ArrayRef<int64_t> half : {low, high})
-        next.push_back(vector::ShuffleOp::create(
-            frame.builder, frame.loc, all[i], all[i + kLanes / 2], half));
-    all = std::move(next);
+  SmallVector<Value> shuffled;
+  for (int64_t i = 0; i < kLanes / 2; ++i)
+    for (ArrayRef<int64_t> half : {low, high})
+      shuffled.push_back(vector::ShuffleOp::create(
+          frame.builder, frame.loc, vectors[i], vectors[i + kLanes / 2], half));
+  return shuffled;
+}
+
+/// Four rounds of a perfect shuffle. They are a loop where registers hold all
+/// vectors: LLVM's search for shuffles that can be combined takes a time
+/// exponential in their depth.
+static SmallVector<Value> transposeSquare(const Frame &frame,
+                                          ArrayRef<Value> vectors) {
+  constexpr int64_t rounds = llvm::ConstantLog2<kLanes>();
+  if (frame.target.vectorBits == 512) {
+    auto loop = scf::ForOp::create(
+        frame.builder, frame.loc, frame.index(0), frame.index(rounds),
+        frame.index(1), vectors,
+        [&](OpBuilder &, Location, Value, ValueRange vectors) {
+          scf::YieldOp::create(frame.builder, frame.loc,
+                               shuffleHalves(frame, vectors));
+        });
+    return llvm::to_vector_of<Value>(loop.getResults());
   }
+  SmallVector<Value> all(vectors);
+  for (int64_t round = 0; round < rounds; ++round)
+    all = shuffleHalves(frame, all);
   return all;
 }
 
