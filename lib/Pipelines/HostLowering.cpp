@@ -46,6 +46,7 @@ static void addFloatLowering(OpPassManager &pm) {
 
 void kvcache::addHostLowering(OpPassManager &pm, int32_t threads) {
   addCleanUp(pm.nest<func::FuncOp>());
+  pm.addNestedPass<func::FuncOp>(createOverlapScales());
   pm.addPass(createLowerPrints());
   addFloatLowering(pm);
   addCleanUp(pm.nest<func::FuncOp>());

@@ -304,6 +304,20 @@ def ExpandClamps : Pass<"kvcache-expand-clamps"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def OverlapScales : Pass<"kvcache-overlap-scales"> {
+  let summary = "Compute scales one iteration before they are used";
+  let description = [{
+    The elements of a group wait for its scale: its largest magnitude, and a
+    division. In a loop over heads, this pass computes the scales of the next
+    iteration before the elements of this one, so that a CPU runs both at the
+    same time. `append` marks loops whose iterations read nothing that others
+    write, by `independent_iterations`. Quantization marks the values to compute
+    early, by `early_values`. Rows are loaded again for the elements.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def ExpandBF16Truncations : Pass<"kvcache-expand-bf16-truncations"> {
   let summary = "Expand truncations of vectors of f32 to bf16";
   let description = [{

@@ -10,6 +10,7 @@
 #include "Quantization.h"
 #include "Quotients.h"
 #include "kvcache/Conversion/NarrowFloats.h"
+#include "kvcache/Support/EarlyValues.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -148,6 +149,7 @@ public:
         format(dyn_cast<FloatType>(type)), areBounded(areBounded),
         reciprocals(getReciprocals(b, scales)) {
     findNaNs(scales);
+    markEarly({reciprocals.high, reciprocals.low, keptBits, nanBits});
   }
 
   /// Quantizes a row by chunks, two at once where groups allow it.

@@ -9,6 +9,7 @@
 #include "HostPairs.h"
 #include "HostQuads.h"
 #include "Quantization.h"
+#include "kvcache/Support/EarlyValues.h"
 #include "kvcache/Support/FloatBuilder.h"
 #include "kvcache/Target/Chip.h"
 
@@ -209,6 +210,8 @@ Quantized kvcache::quantizeToPairs(OpBuilder &builder, Location loc,
                    keepFinite(b, scales, magnitudes),
                    keepFinite(b, zeroPoints, magnitudes)};
   bool hasPairs = PairConverter::canConvert(rows.front(), granularity);
+  if (hasPairs)
+    markEarly({offsets, factors});
   for (Value row : rows) {
     if (hasPairs) {
       result.rows.push_back(

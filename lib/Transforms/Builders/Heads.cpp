@@ -275,9 +275,9 @@ void kvcache::prefetchLines(const Frame &frame, Value row, Value d,
     prefetchRow(frame, row, frame.index(0), d, count);
 }
 
-/// The bytes of rows that are quantized together: half of 32 registers of 512
-/// bits. The scales of several heads take as long as those of one.
-constexpr int64_t kBytesOfRows = 1024;
+/// The bytes of rows that are quantized together: a quarter of 32 registers of
+/// 512 bits, beside the rows whose scales are computed meanwhile.
+constexpr int64_t kBytesOfRows = 512;
 
 static bool hasWideRegisters(const Frame &frame) {
   return !frame.isGPU && frame.target.vectorBits == 512;

@@ -13,6 +13,7 @@
 
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"
+#include "kvcache/Support/EarlyValues.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -275,7 +276,12 @@ private:
     Share share = getShare(part, thread);
     frame.forEach(share.head, part.heads,
                   frame.isGPU ? part.headThreads : part.headsAtOnce,
-                  [&](Value head) { body({head, share.lane, share.hasOwn}); });
+                  [&](Value head) {
+                    // Rows and caches do not overlap.
+                    if (!frame.isGPU)
+                      markIndependent(head);
+                    body({head, share.lane, share.hasOwn});
+                  });
   }
 
   /// Runs `body` with the first element of each unit of a thread.
