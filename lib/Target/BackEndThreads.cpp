@@ -19,18 +19,14 @@
 #include <vector>
 
 using namespace mlir;
-using namespace mlir::kvcache;
 
-void kvcache::runInThreads(MLIRContext &context, size_t count,
-                           llvm::function_ref<void(size_t)> job) {
+void kvcache::runInThreads(size_t count, llvm::function_ref<void(size_t)> job) {
   std::atomic<size_t> next = 0;
   auto runJobs = [&] {
     for (size_t number = next++; number < count; number = next++)
       job(number);
   };
-  size_t cores = context.isMultithreadingEnabled()
-                     ? llvm::hardware_concurrency().compute_thread_count()
-                     : 1;
+  size_t cores = llvm::hardware_concurrency().compute_thread_count();
   const FatalErrorHandler *handler = getFatalErrorHandler();
   std::vector<std::thread> threads;
   for (size_t number = 1; number < std::min(count, cores); ++number)

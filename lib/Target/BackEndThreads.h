@@ -9,7 +9,6 @@
 #ifndef KVCACHE_LIB_TARGET_BACKENDTHREADS_H
 #define KVCACHE_LIB_TARGET_BACKENDTHREADS_H
 
-#include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <cstddef>
@@ -17,11 +16,9 @@
 namespace mlir::kvcache {
 
 /// Runs `job` for each number below `count`, in as many threads as the process
-/// has cores, or in this one if `context` has no multithreading. Returns when
-/// all have ended. This thread is one of them. Fatal errors of LLVM have this
-/// thread's handler.
-void runInThreads(MLIRContext &context, size_t count,
-                  llvm::function_ref<void(size_t)> job);
+/// has cores, and returns when all have ended. This thread is one of them.
+/// Fatal errors of LLVM have this thread's handler.
+void runInThreads(size_t count, llvm::function_ref<void(size_t)> job);
 
 } // namespace mlir::kvcache
 

@@ -175,7 +175,7 @@ private:
     for (gpu::GPUModuleOp module : modules)
       if (failed(addJobs(module, jobs)))
         return failure();
-    runInThreads(getContext(), jobs.size(),
+    runInThreads(jobs.size(),
                  [&](size_t number) { jobs[number].compilation.run(); });
     llvm::DenseMap<Operation *, SmallVector<Attribute>> objects;
     for (Job &job : jobs) {
