@@ -176,14 +176,26 @@ LogicalResult ConsumeOp::verify() {
   return verifySource(*this, getPipe());
 }
 
-LogicalResult ConsumeOp::verifyRegions() {
+static LogicalResult verifyCommitted(ConsumeOp op) {
+  bool hasProduct = false, hasPair = false;
+  op.getBody().walk([&](TmemMmaOp product) {
+    hasProduct = true;
+    hasPair |= product.getPair();
+  });
   // (C3)
-  if (getCommit() &&
-      !getBody()
-           .walk([](TmemMmaOp) { return WalkResult::interrupt(); })
-           .wasInterrupted())
-    return emitOpError("with 'commit' expects a 'kvcache.tmem_mma' in the "
-                       "region");
+  if (!hasProduct)
+    return op.emitOpError("with 'commit' expects a 'kvcache.tmem_mma' in the "
+                          "region");
+  // (C4)
+  if (hasPair)
+    return op.emitOpError("with 'commit' expects no 'pair' of "
+                          "'kvcache.tmem_mma'; 'kvcache.tmem_commit' has one");
+  return success();
+}
+
+LogicalResult ConsumeOp::verifyRegions() {
+  if (getCommit() && failed(verifyCommitted(*this)))
+    return failure();
   // (C1)
   TypeRange yielded = getBody().front().getTerminator()->getOperandTypes();
   if (yielded != getResultTypes())

@@ -186,6 +186,7 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
     - (C3) with `commit`, the region has a `tmem_mma`. Copies of other blocks do
       not fill the pipe, and the block has whole warps; the lowering checks
       these.
+    - (C4) with `commit`, no `tmem_mma` of the region has `pair`.
 
     Example:
 

@@ -174,3 +174,20 @@ func.func @c3_commit_without_products(%i: index) {
   }
   return
 }
+
+// -----
+
+!p = !kvcache.tmem_tile<128x64xf16>
+!o = !kvcache.tmem_tile<128x256xf32>
+!vt = !kvcache.tile<64x512xf16, swizzle_128b>
+!ring = !kvcache.pipe<3, !vt>
+
+func.func @c4_commit_of_a_pair(%p: !p, %o: !o, %i: index) {
+  %ring = kvcache.pipe : !ring
+  // expected-error @below {{'kvcache.consume' op with 'commit' expects no 'pair' of 'kvcache.tmem_mma'; 'kvcache.tmem_commit' has one}}
+  kvcache.consume %ring[%i] commit : !ring {
+  ^bb0(%vs: !vt):
+    kvcache.tmem_mma %p, %vs[%i, %i] into %o {major_b = #kvcache.major<mn_major>, pair} : !p, !vt, !o
+  }
+  return
+}
