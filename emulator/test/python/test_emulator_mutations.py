@@ -110,7 +110,10 @@ def attend_in_tiles(dtype, size=16, groups=0):
 
     def run(program):
         rng = np.random.default_rng(6)
-        blocks = examples.random_numbers(rng, (14, 2, 1, 16, 1, size)).astype(dtype)
+        if dtype == np.uint8:
+            blocks = rng.integers(0, 256, (14, 2, 1, 16, 1, size // 2), np.uint8)
+        else:
+            blocks = examples.random_numbers(rng, (14, 2, 1, 16, 1, size)).astype(dtype)
         scales = rng.uniform(0.5, 4, (14, 2, 1, 16, 1, groups)).astype(np.float32)
         lengths, table = np.array([204], np.uint32), rng.permutation(14)[None].astype(np.uint32)
         q = examples.random_numbers(rng, (16, 2, size))
@@ -335,16 +338,19 @@ def test_ids_of_attention(dtype, at_least, chip):
     check(operation.source, "attention_kernel", chip, run, at_least, benign)
 
 
+@pytest.mark.parametrize("dtype", ["f8E4M3FN", "i4"])
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
-def test_raw_tiles_that_warps_multiply(chip):
+def test_raw_tiles_that_warps_multiply(dtype, chip):
     """Pipes, the barrier of the queries and their factors, and that of the scales of the next tile."""
-    config = kvcache.KVCacheQuantizationConfig("f32", 16)
-    params = kvcache.KVCacheParams("f8E4M3FN", 1, 32, page_size=16, total_num_layers=1, kvcache_quant_config=config)
+    is_int4 = dtype == "i4"
+    config = kvcache.KVCacheQuantizationConfig("f32", 32 if is_int4 else 16, "f32" if is_int4 else None)
+    params = kvcache.KVCacheParams(dtype, 1, 32, page_size=16, total_num_layers=1, kvcache_quant_config=config)
     operation = kvcache.ops.attention(params, 2, tile_rows=32, dtype="bf16")
+    run = attend_in_tiles(np.uint8 if is_int4 else FP8, 32, 2)
     # The barrier before each tile is also between tiles and those that replace them.
     wait = "test.wait" if chip == "sm_80" else "try_wait"
     benign = [*WAITED, *(f"skip nvvm.mbarrier.{wait} {number}" for number in (1, 2))]
-    check(operation.source, "attention_kernel", chip, attend_in_tiles(FP8, 32, 2), 10, benign)
+    check(operation.source, "attention_kernel", chip, run, 10, benign)
 
 
 def test_raw_tiles_of_attention():

@@ -296,3 +296,11 @@ func.func @packed_elements(%q: !kvcache.fragment<16x64xf16, mma_a16_quads>, %til
   %o = kvcache.fragment_wait %pv : !kvcache.in_flight<16x64xf32, mma_acc_quads>
   return %o : !kvcache.fragment<16x64xf32, mma_acc_quads>
 }
+
+// CHECK-LABEL: func.func @packed_integers(
+func.func @packed_integers(%q: !kvcache.fragment<16x64xf16, mma_a16_quads>, %tile: !kvcache.tile<64x32xi8, swizzle_32b>, %i: index)
+    -> !kvcache.in_flight<16x64xf32, mma_acc> {
+  // CHECK: kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] {packed = i4} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  %qk = kvcache.fragment_mma %q, %tile[%i, %i] {packed = i4} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return %qk : !kvcache.in_flight<16x64xf32, mma_acc>
+}

@@ -46,6 +46,8 @@ def list_neighbours(operation, chip):
         (CHIPS[1], "fp8-scaled", 32, {}, {"rows", "convert_loads"}),
         (CHIPS[0], "fp8-token", 64, {"value_dim": 32}, {"rows", "convert_loads", "raw_stages"}),
         (CHIPS[1], "bf16", 64, {"value_dim": 64}, {"rows", "stages"}),
+        (CHIPS[0], "int4-halves", 64, {"split_tokens": 32, "max_splits": 4}, {"rows", "stages"}),
+        (CHIPS[1], "nvfp4", 64, {"split_tokens": 32, "max_splits": 4}, {"rows", "stages"}),
     ],
 )
 def test_configs_of_the_tuner_have_equal_bits(target, format_, head_dim, options, fields):
