@@ -157,5 +157,9 @@ module {
     %5 = kvcache.fragment_wait %4 : !kvcache.in_flight<16x64xf32, mma_acc_quads>
     return %5 : !kvcache.fragment<16x64xf32, mma_acc_quads>
   }
+  func.func @packed_integers(%arg0: !kvcache.fragment<16x64xf16, mma_a16_quads>, %arg1: !kvcache.tile<64x32xi8, swizzle_32b>, %arg2: index) -> !kvcache.in_flight<16x64xf32, mma_acc> {
+    %0 = kvcache.fragment_mma %arg0, %arg1[%arg2, %arg2] {packed = i4} : !kvcache.fragment<16x64xf16, mma_a16_quads>, !kvcache.tile<64x32xi8, swizzle_32b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+    return %0 : !kvcache.in_flight<16x64xf32, mma_acc>
+  }
 }
 
