@@ -24,6 +24,16 @@ bool kvcache::areTilesCopied(AttentionOp op, Value cache) {
          !type.isQuantized() && !type.getLayout() && !op.getRopeCache();
 }
 
+bool kvcache::isAnyCopied(AttentionOp op) {
+  return areTilesCopied(op, op.getKeyCache()) ||
+         areTilesCopied(op, op.getValues());
+}
+
+bool kvcache::areAllCopied(AttentionOp op) {
+  return areTilesCopied(op, op.getKeyCache()) &&
+         areTilesCopied(op, op.getValues());
+}
+
 /// Whether threads can convert the elements of rows in two caches from raw
 /// tiles: those of a granule have one scale.
 static bool canStagePair(AttentionOp op) {

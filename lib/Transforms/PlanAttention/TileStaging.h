@@ -15,6 +15,9 @@ namespace mlir::kvcache {
 
 /// Whether copies bring tiles of a cache of the op as products need them.
 bool areTilesCopied(AttentionOp op, Value cache);
+/// The same of keys or values, and of both.
+bool isAnyCopied(AttentionOp op);
+bool areAllCopied(AttentionOp op);
 /// Whether copies could bring raw elements, which threads convert.
 bool canStageRaw(AttentionOp op, Value cache);
 /// Whether elements of a cache have 4 bits.

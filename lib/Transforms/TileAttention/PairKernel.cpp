@@ -9,6 +9,7 @@
 #include "PairKernel.h"
 
 #include "../PlanAttention/ExponentBias.h"
+#include "GroupExchange.h"
 #include "OnlineSoftmax.h"
 #include "PairTensors.h"
 #include "TilePipe.h"
@@ -18,6 +19,7 @@
 #include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/FragmentTileOps.h"
 #include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/TileOps.h"
 
 #include <numeric>
 
