@@ -90,9 +90,11 @@ static void reloadRows(scf::ForOp loop, const EarlyOps &early) {
     if (!early.contains(&op))
       late.push_back(&op);
   for (Operation *op : late)
-    for (OpOperand &operand : op->getOpOperands())
-      if (isa<VectorType>(operand.get().getType()))
-        operand.set(reload(builder, operand.get(), early, reloaded));
+    op->walk([&](Operation *nested) {
+      for (OpOperand &operand : nested->getOpOperands())
+        if (isa<VectorType>(operand.get().getType()))
+          operand.set(reload(builder, operand.get(), early, reloaded));
+    });
 }
 
 /// Whether the number of iterations is known, and there are several.

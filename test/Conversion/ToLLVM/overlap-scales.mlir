@@ -37,6 +37,36 @@ func.func @heads(%x: memref<4x16xf32>, %y: memref<4x16xf32>) {
   return
 }
 
+// The rows of this iteration are loaded again for a branch, too.
+
+// CHECK-LABEL: func.func @branch(
+// CHECK:         scf.for
+// CHECK:           vector.load
+// CHECK:           %[[NEXT_SUM:.*]] = vector.reduction
+// CHECK:           %[[AGAIN:.*]] = vector.load
+// CHECK:           scf.if
+// CHECK-NEXT:        arith.negf %[[AGAIN]]
+// CHECK:           scf.yield %[[NEXT_SUM]]
+func.func @branch(%x: memref<4x16xf32>, %y: memref<4x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %i = %c0 to %c4 step %c1 {
+    %row = vector.load %x[%i, %c0] : memref<4x16xf32>, vector<16xf32>
+    %sum = vector.reduction <add>, %row {early_values} : vector<16xf32> into f32
+    %is_negative = arith.cmpf olt, %sum, %zero : f32
+    %positive = scf.if %is_negative -> vector<16xf32> {
+      %negated = arith.negf %row : vector<16xf32>
+      scf.yield %negated : vector<16xf32>
+    } else {
+      scf.yield %row : vector<16xf32>
+    }
+    vector.store %positive, %y[%i, %c0] : memref<4x16xf32>, vector<16xf32>
+  } {independent_iterations}
+  return
+}
+
 // A loop stays if its number of iterations is unknown.
 
 // CHECK-LABEL: func.func @unknown_iterations(
