@@ -148,10 +148,11 @@ Value FloatBuilder::maximaOf(ArrayRef<Value> vectors) const {
   // LLVM's reductions that heed NaNs compare one lane after the other.
   return combineLanes(vectors, [&](Value a, Value b) { return larger(a, b); });
 }
-Value FloatBuilder::combineLanes(
-    ArrayRef<Value> vectors, function_ref<Value(Value, Value)> combine) const {
+Value FloatBuilder::combineLanes(ArrayRef<Value> vectors,
+                                 function_ref<Value(Value, Value)> combine,
+                                 int64_t groups) const {
   int64_t lanes = cast<VectorType>(vectors.front().getType()).getNumElements();
-  int64_t count = vectors.size();
+  int64_t count = vectors.size() * groups;
   // Halves of all lanes that belong to one result are combined, and two vectors
   // become one while there are several, until a lane is a result.
   auto combineHalves = [&](Value a, Value b, int64_t width, int64_t inputs) {
@@ -165,7 +166,7 @@ Value FloatBuilder::combineLanes(
                    vector::ShuffleOp::create(builder, loc, a, b, high));
   };
   SmallVector<Value> left(vectors);
-  int64_t width = lanes;
+  int64_t width = lanes / groups;
   for (; left.size() > 1; width /= 2) {
     SmallVector<Value> next;
     for (size_t i = 0; i < left.size(); i += 2)

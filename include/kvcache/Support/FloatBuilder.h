@@ -73,11 +73,12 @@ public:
   /// vectors are powers of 2, and there are no more vectors than lanes.
   Value sumsOf(ArrayRef<Value> vectors) const;
   Value maximaOf(ArrayRef<Value> vectors) const;
-  /// Combines the lanes of each vector of one type, and makes one vector of the
-  /// results. Lanes and vectors are powers of 2, and there are no more vectors
-  /// than lanes.
+  /// Combines the lanes of each of the `groups` of each vector of one type, and
+  /// makes one vector of the results. All these numbers are powers of 2, and
+  /// there are no more vectors than lanes of a group.
   Value combineLanes(ArrayRef<Value> vectors,
-                     function_ref<Value(Value, Value)> combine) const;
+                     function_ref<Value(Value, Value)> combine,
+                     int64_t groups = 1) const;
 
   OpBuilder &builder;
   Location loc;

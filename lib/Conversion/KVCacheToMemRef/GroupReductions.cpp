@@ -9,6 +9,7 @@
 #include "Quantization.h"
 #include "kvcache/Support/FloatBuilder.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -82,4 +83,70 @@ Value kvcache::reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
     return reduced.front();
   return vector::FromElementsOp::create(
       builder, loc, VectorType::get(reduced.size(), lane), reduced);
+}
+
+/// Integers with all bits inverted.
+static Value invert(const FloatBuilder &b, Value values) {
+  Type type = values.getType();
+  unsigned width = getLaneType(type).getIntOrFloatBitWidth();
+  return arith::XOrIOp::create(
+      b.builder, b.loc, values,
+      createScalarOrSplatConstant(b.builder, b.loc, type,
+                                  llvm::APInt::getAllOnes(width)));
+}
+
+/// Both numbers of the groups of a vector, the smallest before the largest, of
+/// which all bits are inverted.
+static Value combineRange(const FloatBuilder &b, Value values,
+                          int64_t granularity) {
+  OpBuilder &builder = b.builder;
+  auto reduce = [&](vector::CombiningKind kind, Value lhs, Value rhs) {
+    return vector::makeArithReduction(builder, b.loc, kind, lhs, rhs);
+  };
+  SmallVector<Value> smallest, largest;
+  for (int64_t first = 0; first < getNumLanes(values.getType());
+       first += 2 * granularity) {
+    auto take = [&](int64_t offset) -> Value {
+      SmallVector<int64_t> numbers;
+      for (int64_t group : {first, first + granularity})
+        for (int64_t lane = 0; lane < granularity / 2; ++lane)
+          numbers.push_back(group + offset + lane);
+      return vector::ShuffleOp::create(builder, b.loc, values, values, numbers);
+    };
+    Value low = take(0), high = take(granularity / 2);
+    smallest.push_back(reduce(vector::CombiningKind::MINUI, low, high));
+    largest.push_back(
+        invert(b, reduce(vector::CombiningKind::MAXUI, low, high)));
+  }
+  llvm::append_range(smallest, largest);
+  return b.combineLanes(
+      smallest,
+      [&](Value lhs, Value rhs) {
+        return reduce(vector::CombiningKind::MINUI, lhs, rhs);
+      },
+      /*groups=*/2);
+}
+
+std::pair<Value, Value>
+kvcache::reduceToRange(OpBuilder &builder, Location loc, ValueRange rows,
+                       int64_t granularity,
+                       function_ref<Value(Value)> convert) {
+  FloatBuilder b(builder, loc);
+  Value values = rows.front();
+  int64_t groups = getNumLanes(values.getType()) / granularity;
+  if (rows.size() > 1 || !canCombineGroups(values, granularity) ||
+      2 * groups > granularity) {
+    auto reduce = [&](vector::CombiningKind kind) {
+      return convert(reduceGroups(builder, loc, rows, granularity, kind));
+    };
+    Value smallest = reduce(vector::CombiningKind::MINUI);
+    return {smallest, reduce(vector::CombiningKind::MAXUI)};
+  }
+  Value numbers = combineRange(b, values, granularity);
+  auto slice = [&](Value from, int64_t first) -> Value {
+    return vector::ExtractStridedSliceOp::create(builder, loc, from, first,
+                                                 groups, /*strides=*/1);
+  };
+  Value floats = convert(numbers);
+  return {slice(floats, 0), b.negate(slice(floats, groups))};
 }

@@ -374,12 +374,31 @@ static Value getScales(const FloatBuilder &b, Value largest,
   return roundScales(b, scales, scaleType);
 }
 
+/// The last place of a sum with this number is worth 1, and its low bits are
+/// the integer in two's complement.
+static constexpr float kShifter = 0x1.8p23f;
+
+Value kvcache::roundToFloats(const FloatBuilder &b, Value values) {
+  return b.add(b.add(values, kShifter), -kShifter);
+}
+
+Value kvcache::joinNibbles(const FloatBuilder &b, ArrayRef<Value> numbers) {
+  // One instruction where a CPU has it, and exact in two as well.
+  auto flags = arith::FastMathFlags::contract;
+  Value sum = b.add(numbers.back(), kShifter);
+  for (Value number : llvm::reverse(numbers.drop_back())) {
+    Value products = arith::MulFOp::create(b.builder, b.loc, sum,
+                                           b.constant(sum, 16.0f), flags);
+    Value shifted = arith::AddFOp::create(
+        b.builder, b.loc, products, b.constant(sum, -15 * kShifter), flags);
+    sum = b.add(number, shifted);
+  }
+  return sum;
+}
+
 Value kvcache::roundToIntegers(OpBuilder &builder, Location loc, Value values) {
   FloatBuilder b(builder, loc);
-  // The last place of this sum is worth 1, and its low bits are the integer in
-  // two's complement.
-  constexpr float shifter = 0x1.8p23f;
-  Value sum = b.add(values, shifter);
+  Value sum = b.add(values, kShifter);
   return arith::BitcastOp::create(
       builder, loc, withLane(sum.getType(), builder.getI32Type()), sum);
 }

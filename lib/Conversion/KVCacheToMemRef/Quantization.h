@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_QUANTIZATION_H
 
 #include "ElementAccess.h"
+#include "kvcache/Support/FloatBuilder.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -78,15 +79,27 @@ Value reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
                    int64_t granularity, vector::CombiningKind kind,
                    int64_t spread = 1);
 
+/// Converts the smallest and the largest of the unsigned integers of each group
+/// to floats, both at once where that is possible: `convert` keeps their order,
+/// and inverted integers become floats of the other sign.
+std::pair<Value, Value> reduceToRange(OpBuilder &builder, Location loc,
+                                      ValueRange rows, int64_t granularity,
+                                      function_ref<Value(Value)> convert);
+
 /// The smallest positive and the largest number of a float type, which f32
 /// holds.
 float getSmallest(FloatType type);
 float getLargest(FloatType type);
 
-/// Rounds f32 numbers to nearest even integers, added to `kRoundedZero`. If
-/// they are from -127 to 127, they are its low byte.
-inline constexpr uint32_t kRoundedZero = 0x4b400000;
+/// Rounds f32 numbers to nearest even integers. Those from -127 to 127 are the
+/// low byte.
 Value roundToIntegers(OpBuilder &builder, Location loc, Value values);
+/// Rounds f32 numbers from -2^22 to 2^22 to nearest even integers, as f32.
+Value roundToFloats(const FloatBuilder &b, Value values);
+/// Rounds f32 numbers, which become integers from 0 to 15, and joins those of a
+/// lane of at most five vectors in the low bits of an f32: each has 4 bits, the
+/// first one the lowest.
+Value joinNibbles(const FloatBuilder &b, ArrayRef<Value> numbers);
 /// Rounds them to integers of 8 bits.
 Value roundToBytes(OpBuilder &builder, Location loc, Value values);
 

@@ -13,7 +13,10 @@
 #include "kvcache/Support/FloatBuilder.h"
 #include "kvcache/Target/Chip.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -101,22 +104,24 @@ static Value keepFinite(const FloatBuilder &b, Value numbers,
                   arith::ConstantOp::create(b.builder, b.loc, attr));
 }
 
-/// Integers in the order of floats, of which NaNs are first or last; or the
-/// floats' bits of such integers.
-static Value orderBits(OpBuilder &builder, Location loc, Value bits) {
+/// The bits of floats as unsigned integers in their order, NaNs first or last;
+/// or with `areOrdered` the bits of the floats from such integers.
+static Value orderBits(OpBuilder &builder, Location loc, Value bits,
+                       bool areOrdered = false) {
+  Type type = bits.getType();
+  unsigned width = getLaneType(type).getIntOrFloatBitWidth();
   auto constant = [&](const llvm::APInt &number) -> Value {
-    Type type = bits.getType();
-    TypedAttr attr = builder.getIntegerAttr(getLaneType(type), number);
-    if (auto vector = dyn_cast<VectorType>(type))
-      attr = DenseElementsAttr::get(vector, Attribute(attr));
-    return arith::ConstantOp::create(builder, loc, attr);
+    return createScalarOrSplatConstant(builder, loc, type, number);
   };
-  unsigned width = getLaneType(bits.getType()).getIntOrFloatBitWidth();
-  Value sign = arith::ShRSIOp::create(builder, loc, bits,
+  // Those of negative floats are inverted, of positive ones only the sign.
+  Value mask = arith::ShRSIOp::create(builder, loc, bits,
                                       constant(llvm::APInt(width, width - 1)));
-  Value flipped = arith::AndIOp::create(
-      builder, loc, sign, constant(llvm::APInt::getSignedMaxValue(width)));
-  return arith::XOrIOp::create(builder, loc, bits, flipped);
+  if (areOrdered)
+    mask = arith::XOrIOp::create(builder, loc, mask,
+                                 constant(llvm::APInt::getAllOnes(width)));
+  mask = arith::OrIOp::create(builder, loc, mask,
+                              constant(llvm::APInt::getSignMask(width)));
+  return arith::XOrIOp::create(builder, loc, bits, mask);
 }
 
 /// The smallest and the largest number of each group in f32, on a CPU by
@@ -133,15 +138,14 @@ reduceOrderedBits(const FloatBuilder &b, ValueRange rows, int64_t granularity) {
         orderBits(builder, loc,
                   arith::BitcastOp::create(
                       builder, loc, withLane(row.getType(), integer), row)));
-  auto reduce = [&](vector::CombiningKind kind) {
-    Value bits = orderBits(
-        builder, loc, reduceGroups(builder, loc, ordered, granularity, kind));
+  auto restore = [&](Value bits) {
+    bits = orderBits(builder, loc, bits, /*areOrdered=*/true);
     Value floats = arith::BitcastOp::create(
         builder, loc, withLane(bits.getType(), lane), bits);
     return convertFloat(builder, loc, floats, b.f32);
   };
-  Value smallest = reduce(vector::CombiningKind::MINSI);
-  Value largest = reduce(vector::CombiningKind::MAXSI);
+  auto [smallest, largest] =
+      reduceToRange(builder, loc, ordered, granularity, restore);
   // A NaN is the smallest or the largest, by its sign.
   auto propagate = [&](Value number, Value other) {
     Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO,
@@ -164,30 +168,170 @@ static std::pair<Value, Value> getRange(const FloatBuilder &b, ValueRange rows,
                        vector::CombiningKind::MAXIMUMF, spread)};
 }
 
-/// The bytes of a row of bf16 on a CPU: even elements are low, odd ones high.
-static Value quantizeByPairs(const FloatBuilder &b, Value row, Value offsets,
-                             Value factors, int64_t granularity) {
-  PairConverter pairs(b);
-  auto convert = [&](int64_t first) -> Value {
-    Value offset = pairs.spread(offsets, first, granularity);
-    Value factor = pairs.spread(factors, first, granularity);
-    // Bounds that are compared at other places than here would be one of LLVM's
-    // patterns, which takes it more instructions. Factors are positive numbers.
-    auto round = [&](Value values) {
-      Value numbers = b.mul(b.max(b.sub(values, offset), 0.0f), factor);
-      return pairs.op<arith::MinSIOp>(
-          roundToIntegers(b.builder, b.loc, numbers), kRoundedZero + kMax);
+namespace {
+
+/// The smallest and the largest number of each group.
+struct Range {
+  Value smallest, largest;
+};
+
+/// Quantizes rows of bf16 on a CPU to pairs in bytes: even elements are low,
+/// odd ones high.
+///
+/// A group's subtraction, product and rounding are monotone. So its integers
+/// are from 0 to 15 if those of its smallest and its largest number are, and
+/// bounds are needed only where these say so, also by a NaN.
+class NibbleQuantizer {
+public:
+  NibbleQuantizer(const FloatBuilder &b, Value offsets, Value factors,
+                  int64_t granularity)
+      : b(b), pairs(b), offsets(offsets), factors(factors),
+        granularity(granularity) {}
+
+  SmallVector<Value> convert(ValueRange rows, const Range &range) {
+    Value isBounded = findBounded(range);
+    markEarly({offsets, factors, isBounded});
+    SmallVector<Value> bounded = boundRows(rows, isBounded);
+    return llvm::map_to_vector(bounded, [&](Value row) {
+      constexpr int64_t chunk = PairConverter::kElements;
+      int64_t elements = getNumLanes(row.getType());
+      bool areFour = elements % (4 * chunk) == 0;
+      return convertChunks(
+          b, elements, areFour ? 4 * chunk : chunk, [&](int64_t first) {
+            return areFour ? convertFour(row, first) : convertOne(row, first);
+          });
+    });
+  }
+
+private:
+  /// Values of a group, in steps of its scale.
+  Value getSteps(Value values, Value offset, Value factor) const {
+    return b.mul(b.sub(values, offset), factor);
+  }
+
+  /// Whether all groups have integers from 0 to 15 without bounds.
+  Value findBounded(const Range &range) const {
+    auto compare = [&](arith::CmpFPredicate predicate, Value values,
+                       float bound) -> Value {
+      Value steps = getSteps(values, offsets, factors);
+      return arith::CmpFOp::create(b.builder, b.loc, predicate, steps,
+                                   b.constant(steps, bound));
     };
-    EvenOdd values = pairs.widen(pairs.getPairs(row, first));
-    Value high = pairs.op<arith::ShLIOp>(round(values.odd), 4);
-    Value bytes = pairs.op<arith::OrIOp>(round(values.even), high);
+    Value areBounded = arith::AndIOp::create(
+        b.builder, b.loc,
+        compare(arith::CmpFPredicate::OGE, range.smallest, -0.5f),
+        compare(arith::CmpFPredicate::OLT, range.largest, kMax + 0.5f));
+    if (isa<VectorType>(areBounded.getType()))
+      areBounded = vector::ReductionOp::create(
+          b.builder, b.loc, vector::CombiningKind::AND, areBounded);
+    return areBounded;
+  }
+
+  /// Rows whose integers need no bounds: if some do, all their integers, with
+  /// offsets of 0 and factors of 1. This is rare, so a branch costs less.
+  SmallVector<Value> boundRows(ValueRange rows, Value isBounded) {
+    OpBuilder &builder = b.builder;
+    SmallVector<Value> results(rows);
+    results.append({offsets, factors});
+    auto branch = scf::IfOp::create(
+        builder, b.loc, isBounded,
+        [&](OpBuilder &, Location) {
+          scf::YieldOp::create(builder, b.loc, results);
+        },
+        [&](OpBuilder &, Location) {
+          auto bounded = llvm::map_to_vector(
+              rows, [&](Value row) { return boundRow(row); });
+          bounded.append(
+              {b.constant(offsets, 0.0f), b.constant(factors, 1.0f)});
+          scf::YieldOp::create(builder, b.loc, bounded);
+        });
+    results.assign(branch.getResults().begin(), branch.getResults().end());
+    factors = results.pop_back_val();
+    offsets = results.pop_back_val();
+    return results;
+  }
+
+  /// The integers of a row from 0 to 15, as bf16; 0 for a NaN.
+  Value boundRow(Value row) const {
+    return convertChunks(
+        b, getNumLanes(row.getType()), PairConverter::kElements,
+        [&](int64_t first) -> Value {
+          Value offset = pairs.spread(offsets, first, granularity);
+          Value factor = pairs.spread(factors, first, granularity);
+          auto round = [&](Value values) {
+            Value steps = getSteps(values, offset, factor);
+            steps = b.min(b.max(steps, 0.0f), static_cast<float>(kMax));
+            return pairs.getBits(roundToFloats(b, steps));
+          };
+          EvenOdd values = pairs.widen(pairs.getPairs(row, first));
+          Value integers =
+              pairs.joinHighHalves({round(values.even), round(values.odd)});
+          return vector::BitCastOp::create(
+              b.builder, b.loc,
+              VectorType::get(PairConverter::kElements,
+                              b.builder.getBF16Type()),
+              integers);
+        });
+  }
+
+  /// The steps of the elements of chunks, each with its even ones first.
+  SmallVector<Value> getChunks(Value row, int64_t first, int64_t count) const {
+    SmallVector<Value> steps;
+    for (int64_t i = 0; i < count; ++i, first += PairConverter::kElements) {
+      Value offset = pairs.spread(offsets, first, granularity);
+      Value factor = pairs.spread(factors, first, granularity);
+      EvenOdd values = pairs.widen(pairs.getPairs(row, first));
+      steps.push_back(getSteps(values.even, offset, factor));
+      steps.push_back(getSteps(values.odd, offset, factor));
+    }
+    return steps;
+  }
+
+  /// The bytes of a chunk.
+  Value convertOne(Value row, int64_t first) const {
     return arith::TruncIOp::create(
-        b.builder, b.loc, withLane(bytes.getType(), b.builder.getI8Type()),
-        bytes);
-  };
-  return convertChunks(b, getNumLanes(row.getType()), PairConverter::kElements,
-                       convert);
-}
+        b.builder, b.loc, VectorType::get(kHostLanes, b.builder.getI8Type()),
+        pairs.getBits(joinNibbles(b, getChunks(row, first, 1))));
+  }
+
+  /// The bytes of four chunks, which are those of lanes at first.
+  Value convertFour(Value row, int64_t first) const {
+    OpBuilder &builder = b.builder;
+    constexpr int64_t chunks = 4, inBlock = 4;
+    SmallVector<Value> steps = getChunks(row, first, chunks);
+    auto join = [&](ArrayRef<Value> some) {
+      return pairs.getBits(joinNibbles(b, some));
+    };
+    Value lanes =
+        pairs.joinLowHalves({join(ArrayRef(steps).take_front(chunks)),
+                             join(ArrayRef(steps).drop_front(chunks))});
+    auto shuffle = [&](Type element, int64_t count,
+                       function_ref<int64_t(int64_t)> getSource) {
+      auto type = VectorType::get(count, element);
+      Value from = vector::BitCastOp::create(builder, b.loc, type, lanes);
+      lanes = vector::ShuffleOp::create(
+          builder, b.loc, from, from,
+          llvm::map_to_vector(llvm::seq<int64_t>(count), getSource));
+    };
+    // First in blocks of 16 bytes, as instructions have them.
+    shuffle(builder.getI8Type(), chunks * kHostLanes, [&](int64_t to) {
+      int64_t block = to / 16 * 16, chunk = to % 16 / inBlock;
+      return block + to % inBlock * chunks + chunk;
+    });
+    shuffle(builder.getI32Type(), kHostLanes,
+            [&](int64_t to) { return to % inBlock * chunks + to / inBlock; });
+    return vector::BitCastOp::create(
+        builder, b.loc,
+        VectorType::get(chunks * kHostLanes, builder.getI8Type()), lanes);
+  }
+
+  const FloatBuilder &b;
+  PairConverter pairs;
+  Value offsets, factors;
+  int64_t granularity;
+};
+
+} // namespace
 
 Quantized kvcache::quantizeToPairs(OpBuilder &builder, Location loc,
                                    ValueRange rows, int64_t granularity,
@@ -210,14 +354,12 @@ Quantized kvcache::quantizeToPairs(OpBuilder &builder, Location loc,
                    keepFinite(b, scales, magnitudes),
                    keepFinite(b, zeroPoints, magnitudes)};
   bool hasPairs = PairConverter::canConvert(rows.front(), granularity);
-  if (hasPairs)
-    markEarly({offsets, factors});
+  if (hasPairs) {
+    NibbleQuantizer quantizer(b, offsets, factors, granularity);
+    result.rows = quantizer.convert(rows, {smallest, largest});
+    return result;
+  }
   for (Value row : rows) {
-    if (hasPairs) {
-      result.rows.push_back(
-          quantizeByPairs(b, row, offsets, factors, granularity));
-      continue;
-    }
     Value values = convertFloat(builder, loc, row, b.f32);
     values = b.sub(values, b.spread(offsets, values, granularity));
     values = b.mul(values, b.spread(factors, values, granularity));

@@ -32,8 +32,8 @@ func.func @load(%k: !int4, %b: index, %h: index, %t: index, %d: index) -> vector
 // CHECK-DAG:     %[[FIFTEEN:.*]] = arith.constant 1.500000e+01 : f32
 // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK:         arith.bitcast %[[V]] : vector<32xf32> to vector<32xi32>
-// CHECK:         vector.reduction <minsi>, %{{.*}} : vector<32xi32> into i32
-// CHECK:         vector.reduction <maxsi>, %{{.*}} : vector<32xi32> into i32
+// CHECK:         vector.reduction <minui>, %{{.*}} : vector<32xi32> into i32
+// CHECK:         vector.reduction <maxui>, %{{.*}} : vector<32xi32> into i32
 // CHECK:         %[[IS_NAN:.*]] = arith.cmpf uno, %[[MIN:.*]], %[[MIN]] : f32
 // CHECK:         %[[MAX:.*]] = arith.select %[[IS_NAN]], %[[MIN]], %{{.*}} : f32
 // CHECK:         %[[ZERO:.*]] = arith.truncf %{{.*}} : f32 to f16
@@ -67,16 +67,52 @@ func.func @load_quads(%k: !int4, %b: index, %h: index, %t: index, %d: index) -> 
   return %v : vector<64xbf16>
 }
 
-// The even elements of bf16 are the low halves of bytes.
+// The even elements of bf16 are the low halves of bytes. Integers need bounds
+// only if those of the smallest or the largest number of a group do.
 // CHECK-LABEL: func.func @store_pairs(
 // CHECK-SAME:    %[[V:[^:]*]]: vector<32xbf16>
-// CHECK:         %[[PAIRS:.*]] = vector.bitcast %[[V]] : vector<32xbf16> to vector<16xi32>
-// CHECK:         %[[ODD:.*]] = arith.shli %{{.*}}, %{{.*}} : vector<16xi32>
-// CHECK:         %[[BOTH:.*]] = arith.ori %{{.*}}, %{{.*}} : vector<16xi32>
-// CHECK:         %[[BYTES:.*]] = arith.trunci %[[BOTH]] : vector<16xi32> to vector<16xi8>
+// CHECK-DAG:     %[[SIXTEEN:.*]] = arith.constant dense<1.600000e+01> : vector<16xf32>
+// CHECK-DAG:     %[[MOST:.*]] = arith.constant 1.550000e+01 : f32
+// CHECK-DAG:     %[[LEAST:.*]] = arith.constant -5.000000e-01 : f32
+// CHECK:         %[[LOW:.*]] = arith.cmpf oge, %{{.*}}, %[[LEAST]] : f32
+// CHECK:         %[[HIGH:.*]] = arith.cmpf olt, %{{.*}}, %[[MOST]] : f32
+// CHECK:         %[[BOUNDED:.*]] = arith.andi %[[LOW]], %[[HIGH]] {early_values} : i1
+// CHECK:         %[[ROW:.*]] = scf.if %[[BOUNDED]] -> (vector<32xbf16>) {
+// CHECK-NEXT:      scf.yield %[[V]]
+// CHECK:           arith.maxnumf
+// CHECK:           arith.minnumf
+// CHECK:         %[[PAIRS:.*]] = vector.bitcast %[[ROW]] : vector<32xbf16> to vector<16xi32>
+// CHECK-NOT:     arith.maxnumf
+// CHECK:         %[[ODD:.*]] = arith.mulf %{{.*}}, %[[SIXTEEN]] fastmath<contract> : vector<16xf32>
+// CHECK:         %[[SHIFTED:.*]] = arith.addf %[[ODD]], %{{.*}} fastmath<contract> : vector<16xf32>
+// CHECK:         %[[BOTH:.*]] = arith.addf %{{.*}}, %[[SHIFTED]] : vector<16xf32>
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[BOTH]] : vector<16xf32> to vector<16xi32>
+// CHECK:         %[[BYTES:.*]] = arith.trunci %[[BITS]] : vector<16xi32> to vector<16xi8>
 // CHECK:         vector.store %[[BYTES]],
 func.func @store_pairs(%v: vector<32xbf16>, %k: !int4, %b: index, %h: index, %t: index, %d: index) {
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<32xbf16>, !int4
+  return
+}
+
+// The smallest and the inverted largest numbers of four groups are reduced at
+// once. The nibbles of two bytes are in one sum, and bytes of four chunks in a
+// lane.
+// CHECK-LABEL: func.func @store_chunks(
+// CHECK-COUNT-2: arith.minui %{{.*}} : vector<32xi16>
+// CHECK-NOT:     arith.maxui %{{.*}} : vector<16xi16>
+// CHECK:         %[[RANGES:.*]] = arith.minui %{{.*}} : vector<8xi16>
+// CHECK:         %[[FLOATS:.*]] = arith.extf %{{.*}} : vector<8xbf16> to vector<8xf32>
+// CHECK:         vector.extract_strided_slice %[[FLOATS]] {offsets = [0], sizes = [4]
+// CHECK:         %[[INVERTED:.*]] = vector.extract_strided_slice %[[FLOATS]] {offsets = [4], sizes = [4]
+// CHECK:         arith.negf %[[INVERTED]] : vector<4xf32>
+// CHECK:         %[[ANY:.*]] = vector.reduction <and>, %{{.*}} : vector<4xi1> into i1
+// CHECK:         scf.if %[[ANY]] -> (vector<128xbf16>) {
+// CHECK:         %[[BYTES:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<64xi8>
+// CHECK:         vector.shuffle %[[BYTES]], %[[BYTES]] [0, 4, 8, 12, 1, 5, 9, 13,
+// CHECK:         vector.shuffle %[[BLOCKS:.*]], %[[BLOCKS]] [0, 4, 8, 12, 1, 5, 9, 13,
+// CHECK-SAME:      : vector<16xi32>, vector<16xi32>
+func.func @store_chunks(%v: vector<128xbf16>, %k: !int4, %b: index, %h: index, %t: index, %d: index) {
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<128xbf16>, !int4
   return
 }
 

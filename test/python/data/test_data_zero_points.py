@@ -91,7 +91,11 @@ ALL = [
     ("f32", Groups("f8E8M0FNU", 1, tokens=4, dtype="f8E4M3FN", head_size=4)),
     ("f16", Groups("bf16", 1, tokens=4, dtype="f8E5M2", head_size=2)),
 ]
-each = pytest.mark.parametrize(("case", "target"), [*((case, "cpu") for case in ALL), *devices.spread(ALL)], ids=str)
+# Heads of several chunks, which a CPU converts together.
+WIDE = [("bf16", Groups("f16", 32, head_size=128)), ("bf16", Groups("bf16", 64, head_size=256))]
+each = pytest.mark.parametrize(
+    ("case", "target"), [*((case, "cpu") for case in ALL + WIDE), *devices.spread(ALL)], ids=str
+)
 
 HEADER = """func.func @{name}(%elements: !elements, %lengths: memref<?xi32>,
     %table: memref<?x?xi32>, %scales: !scales, %n: index, %io: memref<?x?x{lane}>) {{
@@ -218,6 +222,7 @@ def special_rows(case):
         *(10.0**exponent + normal for exponent in range(-4, 6)),
         *(-(10.0**exponent) + normal for exponent in range(-4, 6)),
         *(normal * 2.0**exponent for exponent in range(-140, 124, 9)),
+        normal * np.exp2(np.linspace(-30, 20, size)),  # groups of tiny and of large ones
         np.abs(normal),
         -np.abs(normal),
         np.rint(np.abs(normal) * 4).clip(0, 15),  # numbers that are elements
