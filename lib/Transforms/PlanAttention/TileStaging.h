@@ -15,8 +15,9 @@ namespace mlir::kvcache {
 
 /// Whether copies bring tiles of a cache of the op as products need them.
 bool areTilesCopied(AttentionOp op, Value cache);
-/// The same of keys or values, and of both.
+/// Whether copies bring tiles of keys or values as products need them.
 bool isAnyCopied(AttentionOp op);
+/// Whether copies bring all tiles as products need them.
 bool areAllCopied(AttentionOp op);
 /// Whether copies could bring raw elements, which threads convert.
 bool canStageRaw(AttentionOp op, Value cache);
