@@ -45,6 +45,10 @@ inline constexpr bool castsFunctionAttributes = true;
 /// ptxas. Report: float-bytes.ptx.
 inline constexpr bool convertsLowBytes = true;
 
+/// Whether X86 never ends to select instructions for some interleaved bytes.
+/// Report: byte-interleave.ll.
+inline constexpr bool hangsOnInterleave = true;
+
 } // namespace mlir::kvcache::upstream
 
 #endif // KVCACHE_SUPPORT_UPSTREAMDEFECTS_H

@@ -11,6 +11,7 @@
 #include "VectorRows.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Support/GreedyRewrite.h"
+#include "kvcache/Support/UpstreamDefects.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
@@ -20,6 +21,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_EXPANDFORLLVM
@@ -28,6 +30,29 @@ namespace mlir::kvcache {
 
 using namespace mlir;
 using namespace mlir::kvcache;
+
+/// Interleaves bytes as the halves of words, where X86 may hang on a shuffle.
+static LogicalResult interleaveInWords(vector::InterleaveOp op,
+                                       PatternRewriter &rewriter) {
+  constexpr int64_t most = 16, bits = 8;
+  VectorType type = op.getSourceVectorType();
+  if (type.getRank() != 1 || type.isScalable() ||
+      !type.getElementType().isInteger(bits) || type.getNumElements() <= most ||
+      llvm::isPowerOf2_64(type.getNumElements()))
+    return failure();
+  Location loc = op.getLoc();
+  Type word = rewriter.getIntegerType(2 * bits);
+  VectorType words = type.cloneWith(/*shape=*/{}, word);
+  Value low = arith::ExtUIOp::create(rewriter, loc, words, op.getLhs());
+  Value high = arith::ExtUIOp::create(rewriter, loc, words, op.getRhs());
+  Value shift = arith::ConstantOp::create(
+      rewriter, loc,
+      DenseElementsAttr::get(words, rewriter.getIntegerAttr(word, bits)));
+  high = arith::ShLIOp::create(rewriter, loc, high, shift);
+  Value joined = arith::OrIOp::create(rewriter, loc, low, high);
+  rewriter.replaceOpWithNewOp<vector::BitCastOp>(op, op.getType(), joined);
+  return success();
+}
 
 /// Adds the patterns that `convert-vector-to-scf` and `convert-vector-to-llvm`
 /// apply before they convert, and those of reductions and scans. LLVM has
@@ -43,6 +68,8 @@ static void populateVectorPatterns(RewritePatternSet &patterns) {
       patterns, vector::VectorContractLowering::Dot);
   vector::populateVectorMaskOpLoweringPatterns(patterns);
   vector::populateVectorShapeCastLoweringPatterns(patterns);
+  if (upstream::hangsOnInterleave)
+    patterns.add(interleaveInWords, /*benefit=*/2);
   vector::populateVectorInterleaveLoweringPatterns(patterns);
   vector::populateVectorMultiReductionLoweringPatterns(
       patterns, vector::VectorMultiReductionLowering::InnerReduction);

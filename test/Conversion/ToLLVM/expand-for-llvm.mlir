@@ -157,3 +157,25 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// LLVM would never finish the code for this shuffle on some CPUs.
+
+// CHECK-LABEL: func.func @interleave(
+// CHECK-SAME:      %[[LOW:[^:]*]]: vector<20xi8>, %[[HIGH:[^:]*]]: vector<20xi8>
+// CHECK:         %[[BITS:.*]] = arith.constant dense<8> : vector<20xi16>
+// CHECK:         %[[LOW_WORDS:.*]] = arith.extui %[[LOW]]
+// CHECK:         %[[HIGH_WORDS:.*]] = arith.extui %[[HIGH]]
+// CHECK:         %[[SHIFTED:.*]] = arith.shli %[[HIGH_WORDS]], %[[BITS]]
+// CHECK:         %[[WORDS:.*]] = arith.ori %[[LOW_WORDS]], %[[SHIFTED]]
+// CHECK:         vector.bitcast %[[WORDS]] : vector<20xi16> to vector<40xi8>
+func.func @interleave(%low: vector<20xi8>, %high: vector<20xi8>) -> vector<40xi8> {
+  %joined = vector.interleave %low, %high : vector<20xi8> -> vector<40xi8>
+  return %joined : vector<40xi8>
+}
+
+// CHECK-LABEL: func.func @interleave_a_power_of_two(
+// CHECK-NEXT:    vector.interleave
+func.func @interleave_a_power_of_two(%low: vector<32xi8>, %high: vector<32xi8>) -> vector<64xi8> {
+  %joined = vector.interleave %low, %high : vector<32xi8> -> vector<64xi8>
+  return %joined : vector<64xi8>
+}
