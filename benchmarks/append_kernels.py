@@ -97,6 +97,7 @@ WORKS = [
     ),
 ]  # fmt: skip
 OTHERS = [
+    Work("append with norms and rope, bf16", Operation("fused", BF16)),
     Work("gather, bf16", Operation("gather", BF16)),
     Work("gather, fp8 with scales", Operation("gather", FP8_ROWS)),
     Work("copy, bf16", Operation("copy", BF16)),
