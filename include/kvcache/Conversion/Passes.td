@@ -313,6 +313,10 @@ def OverlapScales : Pass<"kvcache-overlap-scales"> {
     same time. `append` marks loops whose iterations read nothing that others
     write, by `independent_iterations`. Quantization marks the values to compute
     early, by `early_values`. Rows are loaded again for the elements.
+
+    A loop is changed if its bounds and its step are constant, it has several
+    iterations and no results, and none of its ops before the last early one may
+    write to memory. The pass removes both attributes.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect"];

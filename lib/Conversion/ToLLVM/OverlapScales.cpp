@@ -97,10 +97,13 @@ static void reloadRows(scf::ForOp loop, const EarlyOps &early) {
     });
 }
 
-/// Whether the number of iterations is known, and there are several.
+/// Whether bounds are constant, and there are several iterations.
 static bool hasSeveralIterations(scf::ForOp loop) {
+  bool areConstant = llvm::all_of(
+      ValueRange{loop.getLowerBound(), loop.getUpperBound(), loop.getStep()},
+      [](Value bound) { return getConstantIntValue(bound).has_value(); });
   std::optional<llvm::APInt> count = loop.getStaticTripCount();
-  return count && count->ugt(1);
+  return areConstant && count && count->ugt(1);
 }
 
 static void overlap(scf::ForOp loop) {
@@ -121,21 +124,27 @@ static void overlap(scf::ForOp loop) {
       };
   IRRewriter rewriter(loop.getContext());
   rewriter.setInsertionPoint(loop);
-  (void)scf::pipelineForLoop(rewriter, loop, options);
+  DictionaryAttr attrs = loop->getDiscardableAttrDictionary();
+  FailureOr<scf::ForOp> pipelined =
+      scf::pipelineForLoop(rewriter, loop, options);
+  if (succeeded(pipelined))
+    (*pipelined)->setDiscardableAttrs(attrs);
 }
 
 namespace {
 
 struct OverlapScales : kvcache::impl::OverlapScalesBase<OverlapScales> {
   void runOnOperation() override {
-    SetVector<Operation *> loops;
-    getOperation()->walk([&](Operation *op) {
-      auto loop = dyn_cast_or_null<scf::ForOp>(op->getParentOp());
-      if (isEarly(op) && loop && isIndependent(loop))
-        loops.insert(loop);
+    // Inner loops come first, as their outer ones are replaced.
+    SmallVector<scf::ForOp> loops;
+    getOperation()->walk([&](scf::ForOp loop) {
+      if (isIndependent(loop) &&
+          llvm::any_of(*loop.getBody(),
+                       [](Operation &op) { return isEarly(&op); }))
+        loops.push_back(loop);
     });
-    for (Operation *loop : loops)
-      overlap(cast<scf::ForOp>(loop));
+    for (scf::ForOp loop : loops)
+      overlap(loop);
     getOperation()->walk([](Operation *op) {
       op->removeDiscardableAttr(kEarlyAttr);
       op->removeDiscardableAttr(kIndependentAttr);

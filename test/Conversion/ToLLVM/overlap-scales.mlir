@@ -131,3 +131,28 @@ func.func @writes(%x: memref<4xf32>, %y: memref<4xf32>, %is_used: i1) {
   } {independent_iterations}
   return
 }
+
+// Inner loops are changed before their outer ones are replaced, and loops keep
+// their other attributes.
+
+// CHECK-LABEL: func.func @nested(
+// CHECK:         scf.for %{{.*}} iter_args(%{{.*}}) -> (f32, f32) {
+// CHECK:           scf.for %{{.*}} iter_args(%{{.*}}) -> (f32) {
+// CHECK:           } {test.inner}
+// CHECK:         } {test.outer}
+func.func @nested(%x: memref<4xf32>, %y: memref<4x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %one = arith.constant 1.0 : f32
+  scf.for %i = %c0 to %c4 step %c1 {
+    %number = memref.load %x[%i] : memref<4xf32>
+    %scale = arith.divf %one, %number {early_values} : f32
+    scf.for %j = %c0 to %c4 step %c1 {
+      %other = memref.load %x[%j] : memref<4xf32>
+      %inner = arith.divf %scale, %other {early_values} : f32
+      memref.store %inner, %y[%i, %j] : memref<4x4xf32>
+    } {independent_iterations, test.inner}
+  } {independent_iterations, test.outer}
+  return
+}
