@@ -283,8 +283,10 @@ FailureOr<PTXCompilation> PTXCompilation::create(gpu::GPUModuleOp module,
                                                  StringRef libdevice) {
   initializeBackEnd();
   auto compiler = std::make_unique<ModuleToPTX>(module, target, libdevice);
-  if (failed(compiler->translate()))
+  if (failed(compiler->translate())) {
+    (void)compiler->finish();
     return failure();
+  }
   return PTXCompilation(std::move(compiler));
 }
 

@@ -173,8 +173,11 @@ private:
   LogicalResult serialize(ArrayRef<gpu::GPUModuleOp> modules) {
     std::vector<Job> jobs;
     for (gpu::GPUModuleOp module : modules)
-      if (failed(addJobs(module, jobs)))
+      if (failed(addJobs(module, jobs))) {
+        for (Job &job : jobs)
+          (void)job.compilation.finish();
         return failure();
+      }
     runInThreads(jobs.size(),
                  [&](size_t number) { jobs[number].compilation.run(); });
     llvm::DenseMap<Operation *, SmallVector<Attribute>> objects;

@@ -19,9 +19,9 @@
 namespace mlir::kvcache {
 
 /// Runs `body` in a new thread and waits for it. LLVM's back ends end the
-/// process on a fatal error, such as "Cannot select". Here, the thread stops
-/// forever instead, keeps its resources, and the function returns LLVM's
-/// message. `body` should own the objects that it uses.
+/// process on a fatal error, such as "Cannot select". Here, the thread, and one
+/// of its back end, stop forever instead and keep their resources, and the
+/// function returns LLVM's message. `body` should own the objects that it uses.
 std::optional<std::string> runGuarded(std::function<void()> body);
 
 /// Runs a compilation in this way. LLVM's message becomes a diagnostic of the
