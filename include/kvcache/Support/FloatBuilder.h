@@ -74,8 +74,9 @@ public:
   Value sumsOf(ArrayRef<Value> vectors) const;
   Value maximaOf(ArrayRef<Value> vectors) const;
   /// Combines the lanes of each of the `groups` of each vector of one type, and
-  /// makes one vector of the results. All these numbers are powers of 2, and
-  /// there are no more vectors than lanes of a group.
+  /// makes one vector of the results, those of a vector after each other. All
+  /// these numbers are powers of 2, and there are no more vectors than lanes of
+  /// a group.
   Value combineLanes(ArrayRef<Value> vectors,
                      function_ref<Value(Value, Value)> combine,
                      int64_t groups = 1) const;

@@ -95,8 +95,8 @@ static Value invert(const FloatBuilder &b, Value values) {
                                   llvm::APInt::getAllOnes(width)));
 }
 
-/// Both numbers of the groups of a vector, the smallest before the largest, of
-/// which all bits are inverted.
+/// The smallest integers of all groups of a vector, then the largest ones with
+/// all bits inverted.
 static Value combineRange(const FloatBuilder &b, Value values,
                           int64_t granularity) {
   OpBuilder &builder = b.builder;

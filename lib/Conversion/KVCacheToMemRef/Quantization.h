@@ -91,10 +91,11 @@ std::pair<Value, Value> reduceToRange(OpBuilder &builder, Location loc,
 float getSmallest(FloatType type);
 float getLargest(FloatType type);
 
-/// Rounds f32 numbers to nearest even integers. Those from -127 to 127 are the
-/// low byte.
+/// Rounds f32 numbers to the nearest integers, of two to the even one. Those
+/// from -127 to 127 are the low byte.
 Value roundToIntegers(OpBuilder &builder, Location loc, Value values);
-/// Rounds f32 numbers from -2^22 to 2^22 to nearest even integers, as f32.
+/// Rounds f32 numbers from -2^22 to 2^22 to the nearest integers, of two to the
+/// even one, as f32.
 Value roundToFloats(const FloatBuilder &b, Value values);
 /// Rounds f32 numbers, which become integers from 0 to 15, and joins those of a
 /// lane of at most five vectors in the low bits of an f32: each has 4 bits, the
