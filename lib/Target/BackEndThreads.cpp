@@ -24,7 +24,7 @@ using namespace mlir;
 void kvcache::runInThreads(size_t count, llvm::function_ref<void(size_t)> job) {
   std::atomic<size_t> next = 0, running = 0;
   const FatalErrorHandler *outer = getFatalErrorHandler();
-  // A thread with a fatal error never returns. What it tells may end the
+  // A thread with a fatal error never returns. Its message may end the
   // process, so others end first.
   FatalErrorHandler handler = [&](std::string message) {
     next = count;

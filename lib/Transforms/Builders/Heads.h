@@ -98,8 +98,8 @@ Value loadUnscaled(const Frame &frame, Value cache, const Place &place,
 Value getStoredRow(const Frame &frame, Value cache, const Place &place,
                    Value head, int64_t count);
 /// Prefetches the lines of `count` elements from `d` on, in the row of a memref
-/// with these indices. A locality of 3 is the first cache, 2 the second one,
-/// where tiles of other heads fill the first one until then.
+/// with these indices. A locality of 3 is the first cache, 2 the second one:
+/// it is for lines that tiles of other heads would evict from the first.
 void prefetchRow(const Frame &frame, Value memref, ValueRange indices, Value d,
                  int64_t count, int32_t locality = 2);
 /// Prefetches the lines of `count` stored elements of such a row from `d` on,
