@@ -133,14 +133,21 @@ bool canDequantize(AttentionOp op, const AttentionShape &shape,
          canDequantizeBoth(op, shape);
 }
 
+/// Whether the blocks of a kernel take work items until there are none.
+bool becomesPersistent(const AttentionShape &shape, const Target &target) {
+  if (shape.config.persistent)
+    return *shape.config.persistent != 0;
+  return shape.tokens == Tokens::SequenceInSplits &&
+         !mergesInCluster(shape.config) && target.has(kPersistent);
+}
+
 /// The blocks of a persistent kernel, or 0.
 int64_t choosePersistentBlocks(AttentionOp op, const AttentionShape &shape,
                                const AttentionConfig &plan,
                                const Target &target) {
   if (shape.config.persistent)
     return *shape.config.persistent;
-  if (shape.tokens != Tokens::SequenceInSplits ||
-      mergesInCluster(shape.config) || !target.has(kPersistent))
+  if (!becomesPersistent(shape, target))
     return 0;
   int64_t bytes = countSharedBytes(op, shape, plan);
   int64_t byMemory = target.sharedBytes / (bytes + kReserved);
@@ -314,8 +321,7 @@ FailureOr<AttentionConfig> kvcache::planTiles(AttentionOp op,
     plan.convertLoads = std::nullopt;
   else if (shape.config.convertLoads)
     plan.convertLoads = shape.config.convertLoads;
-  bool isPersistent = choosePersistentBlocks(op, shape, plan, target) != 0;
-  chooseSchedule(op, shape, isPersistent, plan, target);
+  chooseSchedule(op, shape, becomesPersistent(shape, target), plan, target);
   std::string obstacle = findConfigObstacle(op, shape, plan, target);
   if (!obstacle.empty() && op.getConfigAttr()) {
     op.emitOpError("expects 'config' to have ") << obstacle;
