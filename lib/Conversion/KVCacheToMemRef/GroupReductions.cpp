@@ -85,13 +85,12 @@ Value kvcache::reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
       builder, loc, VectorType::get(reduced.size(), lane), reduced);
 }
 
-/// Integers with all bits inverted.
-static Value invert(const FloatBuilder &b, Value values) {
+Value kvcache::invertBits(OpBuilder &builder, Location loc, Value values) {
   Type type = values.getType();
   unsigned width = getLaneType(type).getIntOrFloatBitWidth();
   return arith::XOrIOp::create(
-      b.builder, b.loc, values,
-      createScalarOrSplatConstant(b.builder, b.loc, type,
+      builder, loc, values,
+      createScalarOrSplatConstant(builder, loc, type,
                                   llvm::APInt::getAllOnes(width)));
 }
 
@@ -106,17 +105,17 @@ static Value combineRange(const FloatBuilder &b, Value values,
   SmallVector<Value> smallest, largest;
   for (int64_t first = 0; first < getNumLanes(values.getType());
        first += 2 * granularity) {
-    auto take = [&](int64_t offset) -> Value {
+    auto take = [&](int64_t begin) -> Value {
       SmallVector<int64_t> numbers;
       for (int64_t group : {first, first + granularity})
         for (int64_t lane = 0; lane < granularity / 2; ++lane)
-          numbers.push_back(group + offset + lane);
+          numbers.push_back(group + begin + lane);
       return vector::ShuffleOp::create(builder, b.loc, values, values, numbers);
     };
     Value low = take(0), high = take(granularity / 2);
     smallest.push_back(reduce(vector::CombiningKind::MINUI, low, high));
-    largest.push_back(
-        invert(b, reduce(vector::CombiningKind::MAXUI, low, high)));
+    largest.push_back(invertBits(
+        builder, b.loc, reduce(vector::CombiningKind::MAXUI, low, high)));
   }
   llvm::append_range(smallest, largest);
   return b.combineLanes(

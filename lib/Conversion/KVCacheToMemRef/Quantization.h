@@ -79,6 +79,9 @@ Value reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
                    int64_t granularity, vector::CombiningKind kind,
                    int64_t spread = 1);
 
+/// Integers with all bits inverted.
+Value invertBits(OpBuilder &builder, Location loc, Value values);
+
 /// Converts the smallest and the largest of the unsigned integers of each group
 /// to floats, both at once where that is possible: `convert` keeps their order,
 /// and inverted integers become floats of the other sign.

@@ -117,8 +117,7 @@ static Value orderBits(OpBuilder &builder, Location loc, Value bits,
   Value mask = arith::ShRSIOp::create(builder, loc, bits,
                                       constant(llvm::APInt(width, width - 1)));
   if (areOrdered)
-    mask = arith::XOrIOp::create(builder, loc, mask,
-                                 constant(llvm::APInt::getAllOnes(width)));
+    mask = invertBits(builder, loc, mask);
   mask = arith::OrIOp::create(builder, loc, mask,
                               constant(llvm::APInt::getSignMask(width)));
   return arith::XOrIOp::create(builder, loc, bits, mask);
@@ -183,14 +182,14 @@ struct Range {
 /// bounds are needed only where these say so, also by a NaN.
 class NibbleQuantizer {
 public:
-  NibbleQuantizer(const FloatBuilder &b, Value offsets, Value factors,
+  NibbleQuantizer(const FloatBuilder &b, Value zeroPoints, Value factors,
                   int64_t granularity)
-      : b(b), pairs(b), offsets(offsets), factors(factors),
+      : b(b), pairs(b), zeroPoints(zeroPoints), factors(factors),
         granularity(granularity) {}
 
   SmallVector<Value> convert(ValueRange rows, const Range &range) {
     Value isBounded = findBounded(range);
-    markEarly({offsets, factors, isBounded});
+    markEarly({zeroPoints, factors, isBounded});
     SmallVector<Value> bounded = boundRows(rows, isBounded);
     return llvm::map_to_vector(bounded, [&](Value row) {
       constexpr int64_t chunk = PairConverter::kElements;
@@ -205,15 +204,15 @@ public:
 
 private:
   /// Values of a group, in steps of its scale.
-  Value getSteps(Value values, Value offset, Value factor) const {
-    return b.mul(b.sub(values, offset), factor);
+  Value getSteps(Value values, Value zeroPoint, Value factor) const {
+    return b.mul(b.sub(values, zeroPoint), factor);
   }
 
   /// Whether all groups have integers from 0 to 15 without bounds.
   Value findBounded(const Range &range) const {
     auto compare = [&](arith::CmpFPredicate predicate, Value values,
                        float bound) -> Value {
-      Value steps = getSteps(values, offsets, factors);
+      Value steps = getSteps(values, zeroPoints, factors);
       return arith::CmpFOp::create(b.builder, b.loc, predicate, steps,
                                    b.constant(steps, bound));
     };
@@ -228,11 +227,11 @@ private:
   }
 
   /// Rows whose integers need no bounds: if some do, all their integers, with
-  /// offsets of 0 and factors of 1. This is rare, so a branch costs less.
+  /// zero points of 0 and factors of 1. This is rare, so a branch costs less.
   SmallVector<Value> boundRows(ValueRange rows, Value isBounded) {
     OpBuilder &builder = b.builder;
     SmallVector<Value> results(rows);
-    results.append({offsets, factors});
+    results.append({zeroPoints, factors});
     auto branch = scf::IfOp::create(
         builder, b.loc, isBounded,
         [&](OpBuilder &, Location) {
@@ -242,12 +241,12 @@ private:
           auto bounded = llvm::map_to_vector(
               rows, [&](Value row) { return boundRow(row); });
           bounded.append(
-              {b.constant(offsets, 0.0f), b.constant(factors, 1.0f)});
+              {b.constant(zeroPoints, 0.0f), b.constant(factors, 1.0f)});
           scf::YieldOp::create(builder, b.loc, bounded);
         });
     results.assign(branch.getResults().begin(), branch.getResults().end());
     factors = results.pop_back_val();
-    offsets = results.pop_back_val();
+    zeroPoints = results.pop_back_val();
     return results;
   }
 
@@ -256,10 +255,10 @@ private:
     return convertChunks(
         b, getNumLanes(row.getType()), PairConverter::kElements,
         [&](int64_t first) -> Value {
-          Value offset = pairs.spread(offsets, first, granularity);
+          Value zeroPoint = pairs.spread(zeroPoints, first, granularity);
           Value factor = pairs.spread(factors, first, granularity);
           auto round = [&](Value values) {
-            Value steps = getSteps(values, offset, factor);
+            Value steps = getSteps(values, zeroPoint, factor);
             steps = b.min(b.max(steps, 0.0f), static_cast<float>(kMax));
             return pairs.getBits(roundToFloats(b, steps));
           };
@@ -278,11 +277,11 @@ private:
   SmallVector<Value> getChunks(Value row, int64_t first, int64_t count) const {
     SmallVector<Value> steps;
     for (int64_t i = 0; i < count; ++i, first += PairConverter::kElements) {
-      Value offset = pairs.spread(offsets, first, granularity);
+      Value zeroPoint = pairs.spread(zeroPoints, first, granularity);
       Value factor = pairs.spread(factors, first, granularity);
       EvenOdd values = pairs.widen(pairs.getPairs(row, first));
-      steps.push_back(getSteps(values.even, offset, factor));
-      steps.push_back(getSteps(values.odd, offset, factor));
+      steps.push_back(getSteps(values.even, zeroPoint, factor));
+      steps.push_back(getSteps(values.odd, zeroPoint, factor));
     }
     return steps;
   }
@@ -327,7 +326,7 @@ private:
 
   const FloatBuilder &b;
   PairConverter pairs;
-  Value offsets, factors;
+  Value zeroPoints, factors;
   int64_t granularity;
 };
 

@@ -16,6 +16,7 @@
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -41,14 +42,13 @@ static LogicalResult interleaveInWords(vector::InterleaveOp op,
       llvm::isPowerOf2_64(type.getNumElements()))
     return failure();
   Location loc = op.getLoc();
-  Type word = rewriter.getIntegerType(2 * bits);
-  VectorType words = type.cloneWith(/*shape=*/{}, word);
+  VectorType words =
+      type.cloneWith(/*shape=*/{}, rewriter.getIntegerType(2 * bits));
   Value low = arith::ExtUIOp::create(rewriter, loc, words, op.getLhs());
   Value high = arith::ExtUIOp::create(rewriter, loc, words, op.getRhs());
-  Value shift = arith::ConstantOp::create(
-      rewriter, loc,
-      DenseElementsAttr::get(words, rewriter.getIntegerAttr(word, bits)));
-  high = arith::ShLIOp::create(rewriter, loc, high, shift);
+  high = arith::ShLIOp::create(
+      rewriter, loc, high,
+      createScalarOrSplatConstant(rewriter, loc, words, bits));
   Value joined = arith::OrIOp::create(rewriter, loc, low, high);
   rewriter.replaceOpWithNewOp<vector::BitCastOp>(op, op.getType(), joined);
   return success();
